@@ -1,0 +1,65 @@
+from cluster.wire import common_pb2 as _common_pb2
+from cluster.wire import node_pb2 as _node_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class WatchRequest(_message.Message):
+    __slots__ = ("cluster_id", "epoch", "version", "router")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    ROUTER_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    epoch: int
+    version: int
+    router: _common_pb2.RouterRecord
+    def __init__(self, cluster_id: _Optional[str] = ..., epoch: _Optional[int] = ..., version: _Optional[int] = ..., router: _Optional[_Union[_common_pb2.RouterRecord, _Mapping]] = ...) -> None: ...
+
+class TableRequest(_message.Message):
+    __slots__ = ("cluster_id", "name", "definition", "schema_version")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DEFINITION_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_VERSION_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    name: str
+    definition: bytes
+    schema_version: int
+    def __init__(self, cluster_id: _Optional[str] = ..., name: _Optional[str] = ..., definition: _Optional[bytes] = ..., schema_version: _Optional[int] = ...) -> None: ...
+
+class TableReply(_message.Message):
+    __slots__ = ("table", "epoch", "version", "error_type", "error_message")
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    ERROR_TYPE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    table: _common_pb2.TableRecord
+    epoch: int
+    version: int
+    error_type: str
+    error_message: str
+    def __init__(self, table: _Optional[_Union[_common_pb2.TableRecord, _Mapping]] = ..., epoch: _Optional[int] = ..., version: _Optional[int] = ..., error_type: _Optional[str] = ..., error_message: _Optional[str] = ...) -> None: ...
+
+class StatusRequest(_message.Message):
+    __slots__ = ("cluster_id",)
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    def __init__(self, cluster_id: _Optional[str] = ...) -> None: ...
+
+class StatusReply(_message.Message):
+    __slots__ = ("catalog", "nodes", "routers", "pid")
+    CATALOG_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    ROUTERS_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    catalog: _common_pb2.CatalogUpdate
+    nodes: _containers.RepeatedCompositeFieldContainer[_node_pb2.Report]
+    routers: _containers.RepeatedCompositeFieldContainer[_common_pb2.RouterRecord]
+    pid: int
+    def __init__(self, catalog: _Optional[_Union[_common_pb2.CatalogUpdate, _Mapping]] = ..., nodes: _Optional[_Iterable[_Union[_node_pb2.Report, _Mapping]]] = ..., routers: _Optional[_Iterable[_Union[_common_pb2.RouterRecord, _Mapping]]] = ..., pid: _Optional[int] = ...) -> None: ...

@@ -1,0 +1,231 @@
+from cluster.wire import common_pb2 as _common_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class RequestBatch(_message.Message):
+    __slots__ = ("cluster_id", "requests")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    requests: _containers.RepeatedCompositeFieldContainer[Request]
+    def __init__(self, cluster_id: _Optional[str] = ..., requests: _Optional[_Iterable[_Union[Request, _Mapping]]] = ...) -> None: ...
+
+class Request(_message.Message):
+    __slots__ = ("id", "partition", "table", "epoch", "schema_version", "deadline_ms", "operation_id", "request_id", "get", "put", "update", "delete", "query", "statistics")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_VERSION_FIELD_NUMBER: _ClassVar[int]
+    DEADLINE_MS_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    GET_FIELD_NUMBER: _ClassVar[int]
+    PUT_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_FIELD_NUMBER: _ClassVar[int]
+    DELETE_FIELD_NUMBER: _ClassVar[int]
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    STATISTICS_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    partition: int
+    table: int
+    epoch: int
+    schema_version: int
+    deadline_ms: int
+    operation_id: int
+    request_id: str
+    get: Get
+    put: Put
+    update: Update
+    delete: Delete
+    query: Query
+    statistics: Statistics
+    def __init__(self, id: _Optional[int] = ..., partition: _Optional[int] = ..., table: _Optional[int] = ..., epoch: _Optional[int] = ..., schema_version: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., operation_id: _Optional[int] = ..., request_id: _Optional[str] = ..., get: _Optional[_Union[Get, _Mapping]] = ..., put: _Optional[_Union[Put, _Mapping]] = ..., update: _Optional[_Union[Update, _Mapping]] = ..., delete: _Optional[_Union[Delete, _Mapping]] = ..., query: _Optional[_Union[Query, _Mapping]] = ..., statistics: _Optional[_Union[Statistics, _Mapping]] = ...) -> None: ...
+
+class Condition(_message.Message):
+    __slots__ = ("tree", "values", "return_old")
+    TREE_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    RETURN_OLD_FIELD_NUMBER: _ClassVar[int]
+    tree: bytes
+    values: bytes
+    return_old: bool
+    def __init__(self, tree: _Optional[bytes] = ..., values: _Optional[bytes] = ..., return_old: _Optional[bool] = ...) -> None: ...
+
+class Get(_message.Message):
+    __slots__ = ("key", "consistent", "projection")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    CONSISTENT_FIELD_NUMBER: _ClassVar[int]
+    PROJECTION_FIELD_NUMBER: _ClassVar[int]
+    key: bytes
+    consistent: bool
+    projection: bytes
+    def __init__(self, key: _Optional[bytes] = ..., consistent: _Optional[bool] = ..., projection: _Optional[bytes] = ...) -> None: ...
+
+class Put(_message.Message):
+    __slots__ = ("key", "item", "size", "condition", "return_old")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    ITEM_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    RETURN_OLD_FIELD_NUMBER: _ClassVar[int]
+    key: bytes
+    item: bytes
+    size: int
+    condition: Condition
+    return_old: bool
+    def __init__(self, key: _Optional[bytes] = ..., item: _Optional[bytes] = ..., size: _Optional[int] = ..., condition: _Optional[_Union[Condition, _Mapping]] = ..., return_old: _Optional[bool] = ...) -> None: ...
+
+class Update(_message.Message):
+    __slots__ = ("key", "key_attributes", "tree", "values", "condition", "condition_return_old", "return_values")
+    class Return(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        NONE: _ClassVar[Update.Return]
+        ALL_OLD: _ClassVar[Update.Return]
+        UPDATED_OLD: _ClassVar[Update.Return]
+        ALL_NEW: _ClassVar[Update.Return]
+        UPDATED_NEW: _ClassVar[Update.Return]
+    NONE: Update.Return
+    ALL_OLD: Update.Return
+    UPDATED_OLD: Update.Return
+    ALL_NEW: Update.Return
+    UPDATED_NEW: Update.Return
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    KEY_ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    TREE_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_RETURN_OLD_FIELD_NUMBER: _ClassVar[int]
+    RETURN_VALUES_FIELD_NUMBER: _ClassVar[int]
+    key: bytes
+    key_attributes: bytes
+    tree: bytes
+    values: bytes
+    condition: bytes
+    condition_return_old: bool
+    return_values: Update.Return
+    def __init__(self, key: _Optional[bytes] = ..., key_attributes: _Optional[bytes] = ..., tree: _Optional[bytes] = ..., values: _Optional[bytes] = ..., condition: _Optional[bytes] = ..., condition_return_old: _Optional[bool] = ..., return_values: _Optional[_Union[Update.Return, str]] = ...) -> None: ...
+
+class Delete(_message.Message):
+    __slots__ = ("key", "condition", "return_old")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    RETURN_OLD_FIELD_NUMBER: _ClassVar[int]
+    key: bytes
+    condition: Condition
+    return_old: bool
+    def __init__(self, key: _Optional[bytes] = ..., condition: _Optional[_Union[Condition, _Mapping]] = ..., return_old: _Optional[bool] = ...) -> None: ...
+
+class Query(_message.Message):
+    __slots__ = ("start", "end", "reverse", "after", "limit", "max_bytes", "consistent", "filter", "values", "projection", "count_only")
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    REVERSE_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    CONSISTENT_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    PROJECTION_FIELD_NUMBER: _ClassVar[int]
+    COUNT_ONLY_FIELD_NUMBER: _ClassVar[int]
+    start: bytes
+    end: bytes
+    reverse: bool
+    after: bytes
+    limit: int
+    max_bytes: int
+    consistent: bool
+    filter: bytes
+    values: bytes
+    projection: bytes
+    count_only: bool
+    def __init__(self, start: _Optional[bytes] = ..., end: _Optional[bytes] = ..., reverse: _Optional[bool] = ..., after: _Optional[bytes] = ..., limit: _Optional[int] = ..., max_bytes: _Optional[int] = ..., consistent: _Optional[bool] = ..., filter: _Optional[bytes] = ..., values: _Optional[bytes] = ..., projection: _Optional[bytes] = ..., count_only: _Optional[bool] = ...) -> None: ...
+
+class Statistics(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ReplyBatch(_message.Message):
+    __slots__ = ("replies",)
+    REPLIES_FIELD_NUMBER: _ClassVar[int]
+    replies: _containers.RepeatedCompositeFieldContainer[Reply]
+    def __init__(self, replies: _Optional[_Iterable[_Union[Reply, _Mapping]]] = ...) -> None: ...
+
+class Reply(_message.Message):
+    __slots__ = ("id", "item", "write", "query", "failure", "refusal", "statistics")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    ITEM_FIELD_NUMBER: _ClassVar[int]
+    WRITE_FIELD_NUMBER: _ClassVar[int]
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    REFUSAL_FIELD_NUMBER: _ClassVar[int]
+    STATISTICS_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    item: ItemReply
+    write: WriteReply
+    query: QueryReply
+    failure: Failure
+    refusal: _common_pb2.Refusal
+    statistics: StatisticsReply
+    def __init__(self, id: _Optional[int] = ..., item: _Optional[_Union[ItemReply, _Mapping]] = ..., write: _Optional[_Union[WriteReply, _Mapping]] = ..., query: _Optional[_Union[QueryReply, _Mapping]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., refusal: _Optional[_Union[_common_pb2.Refusal, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsReply, _Mapping]] = ...) -> None: ...
+
+class ItemReply(_message.Message):
+    __slots__ = ("item", "size")
+    ITEM_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    item: bytes
+    size: int
+    def __init__(self, item: _Optional[bytes] = ..., size: _Optional[int] = ...) -> None: ...
+
+class WriteReply(_message.Message):
+    __slots__ = ("attributes", "old_size", "new_size")
+    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    OLD_SIZE_FIELD_NUMBER: _ClassVar[int]
+    NEW_SIZE_FIELD_NUMBER: _ClassVar[int]
+    attributes: bytes
+    old_size: int
+    new_size: int
+    def __init__(self, attributes: _Optional[bytes] = ..., old_size: _Optional[int] = ..., new_size: _Optional[int] = ...) -> None: ...
+
+class QueryReply(_message.Message):
+    __slots__ = ("items", "count", "scanned_count", "size", "last_key", "last_key_attributes")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    SCANNED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    LAST_KEY_FIELD_NUMBER: _ClassVar[int]
+    LAST_KEY_ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    items: bytes
+    count: int
+    scanned_count: int
+    size: int
+    last_key: bytes
+    last_key_attributes: bytes
+    def __init__(self, items: _Optional[bytes] = ..., count: _Optional[int] = ..., scanned_count: _Optional[int] = ..., size: _Optional[int] = ..., last_key: _Optional[bytes] = ..., last_key_attributes: _Optional[bytes] = ...) -> None: ...
+
+class Failure(_message.Message):
+    __slots__ = ("type", "message", "item", "size")
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    ITEM_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    type: str
+    message: str
+    item: bytes
+    size: int
+    def __init__(self, type: _Optional[str] = ..., message: _Optional[str] = ..., item: _Optional[bytes] = ..., size: _Optional[int] = ...) -> None: ...
+
+class StatisticsReply(_message.Message):
+    __slots__ = ("items", "size")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    items: int
+    size: int
+    def __init__(self, items: _Optional[int] = ..., size: _Optional[int] = ...) -> None: ...

@@ -1,0 +1,95 @@
+"""The errors that a client sees: one type, and one factory per DynamoDB error.
+
+A failed condition inside the store is a value, not an exception; it becomes an `ApiError` only where the answer is made.
+"""
+
+from __future__ import annotations
+
+from dynamo.values import Item
+
+SERVICE_NAMESPACE = "com.amazonaws.dynamodb.v20120810"
+PROTOCOL_NAMESPACE = "com.amazon.coral.service"
+VALIDATION_NAMESPACE = "com.amazon.coral.validate"
+
+# Errors of the protocol layer, which are not in the service's model, carry the namespace of that layer.
+_NAMESPACES = {
+    "ValidationException": VALIDATION_NAMESPACE,
+    "SerializationException": PROTOCOL_NAMESPACE,
+    "UnknownOperationException": PROTOCOL_NAMESPACE,
+    "MissingAuthenticationTokenException": PROTOCOL_NAMESPACE,
+    "IncompleteSignatureException": PROTOCOL_NAMESPACE,
+    "InvalidSignatureException": PROTOCOL_NAMESPACE,
+    "UnrecognizedClientException": PROTOCOL_NAMESPACE,
+    "AccessDeniedException": PROTOCOL_NAMESPACE,
+    "ThrottlingException": PROTOCOL_NAMESPACE,
+}
+
+
+class ApiError(Exception):
+    """An error answer of DynamoDB's API.
+
+    `type` is the bare name of the error ("ValidationException"), `message` its text, `status` the HTTP status, `item` the
+    current item where `ReturnValuesOnConditionCheckFailure` asked for it.
+    """
+
+    def __init__(self, type: str, message: str, *, status: int = 400, item: Item | None = None) -> None:  # noqa: A002
+        super().__init__(f"{type}: {message}")
+        self.type = type
+        self.message = message
+        self.status = status
+        self.item = item
+
+    @property
+    def qualified_type(self) -> str:
+        """The value of `__type` in the answer's body."""
+        return f"{_NAMESPACES.get(self.type, SERVICE_NAMESPACE)}#{self.type}"
+
+
+def validation(message: str) -> ApiError:
+    """`ValidationException` with DynamoDB's text."""
+    return ApiError("ValidationException", message)
+
+
+def serialization(message: str) -> ApiError:
+    """`SerializationException`: the body is not what the operation's types ask for."""
+    return ApiError("SerializationException", message)
+
+
+def unknown_operation() -> ApiError:
+    """`UnknownOperationException`, whose body has no text on DynamoDB."""
+    return ApiError("UnknownOperationException", "")
+
+
+def resource_not_found(message: str = "Requested resource not found") -> ApiError:
+    """`ResourceNotFoundException`; data-plane calls use the default text."""
+    return ApiError("ResourceNotFoundException", message)
+
+
+def table_not_found(name: str) -> ApiError:
+    """`ResourceNotFoundException` as the calls on tables word it."""
+    return resource_not_found(f"Requested resource not found: Table: {name} not found")
+
+
+def resource_in_use(message: str) -> ApiError:
+    """`ResourceInUseException`."""
+    return ApiError("ResourceInUseException", message)
+
+
+def condition_failed(item: Item | None = None) -> ApiError:
+    """`ConditionalCheckFailedException`, with the item where the request asked for it."""
+    return ApiError("ConditionalCheckFailedException", "The conditional request failed", item=item)
+
+
+def limit_exceeded(message: str) -> ApiError:
+    """`LimitExceededException`."""
+    return ApiError("LimitExceededException", message)
+
+
+def internal(message: str = "The request processing has failed because of an unknown error, exception or failure.") -> ApiError:
+    """`InternalServerError` (500), which SDKs retry."""
+    return ApiError("InternalServerError", message, status=500)
+
+
+def unavailable(message: str) -> ApiError:
+    """`ServiceUnavailable` (503): no leader could be reached in time; SDKs retry it."""
+    return ApiError("ServiceUnavailable", message, status=503)

@@ -1,0 +1,98 @@
+"""What a table is: immutable descriptions of tables and their indexes, as the catalog keeps them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+ScalarType = Literal["S", "N", "B"]
+
+
+class Base(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Base of the catalog's descriptions: immutable, with defaults left out of the stored JSON."""
+
+
+class KeySchema(Base):
+    """Key attributes in order. Tables and local indexes have one hash and at most one range attribute; global secondary
+    indexes up to four of each."""
+
+    hash: tuple[str, ...]
+    range: tuple[str, ...] = ()
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """All key attribute names, hash first."""
+        return self.hash + self.range
+
+
+class Throughput(Base):
+    """Provisioned units per second; 0 and 0 for on-demand tables."""
+
+    read: int = 0
+    write: int = 0
+    last_increase: float = 0.0   # seconds since the epoch; 0: never
+    last_decrease: float = 0.0
+    decreases_today: int = 0
+
+
+class Index(Base):
+    """A local or global secondary index."""
+
+    name: str
+    keys: KeySchema
+    projection: Literal["ALL", "KEYS_ONLY", "INCLUDE"]
+    non_key_attributes: tuple[str, ...] = ()
+    throughput: Throughput = Throughput()
+    on_demand_read: int = -1     # OnDemandThroughput ceilings; -1: none
+    on_demand_write: int = -1
+    warm_read: int = 0           # WarmThroughput; 0: the default of the billing mode
+    warm_write: int = 0
+
+
+class Table(Base):
+    """A table as the catalog keeps it.
+
+    `id` is never reused and is not the name; `schema_version` rises with every change that a storage node must know of.
+    `status` is ACTIVE except while the table is made or dropped.
+    """
+
+    id: int
+    name: str
+    schema_version: int
+    attribute_types: dict[str, ScalarType]
+    keys: KeySchema
+    created: float               # seconds since the epoch
+    status: Literal["CREATING", "ACTIVE", "UPDATING", "DELETING"] = "CREATING"
+    table_id: str = ""           # the UUID that DescribeTable shows as TableId
+    billing: Literal["PROVISIONED", "PAY_PER_REQUEST"] = "PROVISIONED"
+    on_demand_since: float = 0.0  # LastUpdateToPayPerRequestDateTime; 0: never
+    throughput: Throughput = Throughput()
+    on_demand_read: int = -1
+    on_demand_write: int = -1
+    warm_read: int = 0
+    warm_write: int = 0
+    local_indexes: tuple[Index, ...] = ()
+    global_indexes: tuple[Index, ...] = ()
+    stream_view: Literal["", "KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"] = ""
+    stream_label: str = ""
+    deletion_protection: bool = False
+    table_class: Literal["", "STANDARD", "STANDARD_INFREQUENT_ACCESS"] = ""
+    table_class_changed: float = 0.0
+    sse_key: str = ""            # KMS key ARN; empty: the default encryption
+    tags: dict[str, str] = {}
+    resource_policy: str = ""
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Table)
+
+
+def encode_table(table: Table) -> bytes:
+    """The table as JSON, for catalog and wire."""
+    return _encoder.encode(table)
+
+
+def decode_table(data: bytes) -> Table:
+    """The table that `encode_table` wrote. Unknown members (of a newer version) are ignored."""
+    return _decoder.decode(data)

@@ -1,0 +1,41 @@
+"""What the shell owes the core after each call. The order of the fields is the order of the duties."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replication.messages import Entry, Message
+
+
+@dataclass(frozen=True, slots=True)
+class HardState:
+    """What must survive a restart besides the log: the epoch and whom this replica voted for in it (0: nobody)."""
+
+    epoch: int
+    vote: int
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """Duties, to be done in this order.
+
+    1. `save` and `append` go to the node's log, in this order, to be flushed together. Entries at positions that the log
+       already holds replace those and all after them. When the flush is done the shell calls `Replica.flushed`.
+    2. `send_at_once` may leave before the flush.
+    3. `wake_peers`: replicas for which `Replica.append_for` now has something; the shell asks when the peer's lane is free.
+    4. `send_after_flush` holds votes and acknowledgements: none may leave before the flush of `save` and `append` (and
+       of everything handed over before them).
+    5. `apply`: committed entries, in order; the shell applies them and then calls `Replica.applied_to`.
+    6. `role_changed`: leadership was gained or lost, or the known leader changed; mailboxes look again.
+    """
+
+    save: HardState | None = None
+    append: tuple[Entry, ...] = ()
+    send_at_once: tuple[Message, ...] = ()
+    wake_peers: tuple[int, ...] = ()
+    send_after_flush: tuple[Message, ...] = ()
+    apply: tuple[Entry, ...] = ()
+    role_changed: bool = False
+
+
+NOTHING = Effects()
