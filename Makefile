@@ -1,0 +1,58 @@
+# A menu. What a line does stands in tools/, so that it can be read, tested and run without make.
+# ARGS goes to the command behind the target:  make up ARGS="--port 9000 --nodes-per-zone 2"   make unit ARGS="-k number"
+.DEFAULT_GOAL := help
+.PHONY: help up test test-full lint types unit property integration conformance simulation chaos bench proto clean
+
+READY_TO_RUN := .venv/.ready-to-run
+READY_TO_DEVELOP := .venv/.ready-to-develop
+
+help:                              ## this list
+	@tools/help $(MAKEFILE_LIST)
+
+up: $(READY_TO_RUN)                ## start a cluster on this machine and stay in the foreground
+	@.venv/bin/trizone up $(ARGS)
+
+test: $(READY_TO_DEVELOP)          ## what must pass before a commit: all tests but the slow ones
+	tools/test standard $(ARGS)
+
+test-full: $(READY_TO_DEVELOP)     ## all tests, the slow ones too
+	tools/test full $(ARGS)
+
+lint: $(READY_TO_DEVELOP)          ## ruff: rules and format
+	tools/lint
+
+types: $(READY_TO_DEVELOP)         ## mypy, strict
+	tools/types
+
+unit: $(READY_TO_DEVELOP)          ## one part at a time, and the house rules
+	tools/test unit $(ARGS)
+
+property: $(READY_TO_DEVELOP)      ## properties over random input
+	tools/test property $(ARGS)
+
+integration: $(READY_TO_DEVELOP)   ## real processes on this machine
+	tools/test integration $(ARGS)
+
+conformance: $(READY_TO_DEVELOP)   ## boto3 against an endpoint; ARGS="--url URL" for one that runs already
+	tools/test conformance $(ARGS)
+
+simulation: $(READY_TO_DEVELOP)    ## a cluster under virtual time, network and disk
+	tools/test simulation $(ARGS)
+
+chaos: $(READY_TO_DEVELOP)         ## killed and frozen processes under load
+	tools/test chaos $(ARGS)
+
+bench: $(READY_TO_DEVELOP)         ## requests per second, latency and CPU per request
+	tools/bench $(ARGS)
+
+proto: $(READY_TO_DEVELOP)         ## generate cluster/wire/ from proto/
+	tools/proto
+
+clean:                             ## remove what the tools made; keeps data
+	tools/clean
+
+$(READY_TO_RUN): pyproject.toml
+	tools/install run
+
+$(READY_TO_DEVELOP): pyproject.toml
+	tools/install develop
