@@ -13,7 +13,7 @@ class Base(msgspec.Struct, frozen=True, omit_defaults=True):
     """Base of the catalog's descriptions: immutable, with defaults left out of the stored JSON."""
 
 
-class KeySchema(Base):
+class KeySchema(Base, frozen=True):
     """Key attributes in order. Tables and local indexes have one hash and at most one range attribute; global secondary
     indexes up to four of each."""
 
@@ -26,17 +26,17 @@ class KeySchema(Base):
         return self.hash + self.range
 
 
-class Throughput(Base):
+class Throughput(Base, frozen=True):
     """Provisioned units per second; 0 and 0 for on-demand tables."""
 
     read: int = 0
     write: int = 0
-    last_increase: float = 0.0   # seconds since the epoch; 0: never
+    last_increase: float = 0.0  # seconds since the epoch; 0: never
     last_decrease: float = 0.0
     decreases_today: int = 0
 
 
-class Index(Base):
+class Index(Base, frozen=True):
     """A local or global secondary index."""
 
     name: str
@@ -44,13 +44,13 @@ class Index(Base):
     projection: Literal["ALL", "KEYS_ONLY", "INCLUDE"]
     non_key_attributes: tuple[str, ...] = ()
     throughput: Throughput = Throughput()
-    on_demand_read: int = -1     # OnDemandThroughput ceilings; -1: none
+    on_demand_read: int = -1  # OnDemandThroughput ceilings; -1: none
     on_demand_write: int = -1
-    warm_read: int = 0           # WarmThroughput; 0: the default of the billing mode
+    warm_read: int = 0  # WarmThroughput; 0: the default of the billing mode
     warm_write: int = 0
 
 
-class Table(Base):
+class Table(Base, frozen=True):
     """A table as the catalog keeps it.
 
     `id` is never reused and is not the name; `schema_version` rises with every change that a storage node must know of.
@@ -62,9 +62,9 @@ class Table(Base):
     schema_version: int
     attribute_types: dict[str, ScalarType]
     keys: KeySchema
-    created: float               # seconds since the epoch
+    created: float  # seconds since the epoch
     status: Literal["CREATING", "ACTIVE", "UPDATING", "DELETING"] = "CREATING"
-    table_id: str = ""           # the UUID that DescribeTable shows as TableId
+    table_id: str = ""  # the UUID that DescribeTable shows as TableId
     billing: Literal["PROVISIONED", "PAY_PER_REQUEST"] = "PROVISIONED"
     on_demand_since: float = 0.0  # LastUpdateToPayPerRequestDateTime; 0: never
     throughput: Throughput = Throughput()
@@ -79,7 +79,7 @@ class Table(Base):
     deletion_protection: bool = False
     table_class: Literal["", "STANDARD", "STANDARD_INFREQUENT_ACCESS"] = ""
     table_class_changed: float = 0.0
-    sse_key: str = ""            # KMS key ARN; empty: the default encryption
+    sse_key: str = ""  # KMS key ARN; empty: the default encryption
     tags: dict[str, str] = {}
     resource_policy: str = ""
 

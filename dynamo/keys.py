@@ -1,0 +1,295 @@
+"""Keys: what an item's place is, as bytes whose order is the order of a Query, and what a key may not be.
+
+A table's row key is 16 bytes of hash of the partition key and the encoded sort key. An index's row key is 16 bytes of
+hash, each range value in a self-delimiting form, and 16 bytes of hash of the base table's row key. These encodings are
+stored: they never change.
+"""
+
+from __future__ import annotations
+
+from binascii import a2b_base64
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+
+from dynamo import number
+from dynamo.errors import ApiError, validation
+from dynamo.item import binary_size, text_size
+from dynamo.table import Index, KeySchema, ScalarType, Table
+from dynamo.values import AttributeValue, Item
+
+HASH_SIZE = 16
+HASH_KEY_SIZE_MAX = 2048
+"""Bytes of a partition key's value; of all of them where an index has several."""
+
+RANGE_KEY_SIZE_MAX = 1024
+"""Bytes of a sort key's value; of all of them where an index has several."""
+
+RANGE_ATTRIBUTES_MAX = 4
+"""Range attributes of a global secondary index."""
+
+_GROUP = 8
+_GROUP_FULL = 0xFF
+_HASH_KEY = b"trizone partition"  # fixed: it keeps these hashes apart from other uses of the function
+_HASH_LAST = (1 << 8 * HASH_SIZE) - 1
+
+# Each range value may end with one group that is not full.
+ROW_KEY_SIZE_MAX = 2 * HASH_SIZE + (RANGE_KEY_SIZE_MAX // _GROUP + RANGE_ATTRIBUTES_MAX) * (_GROUP + 1)
+"""Bytes that no row key of a table or index exceeds."""
+
+AFTER_ALL_KEYS = b"\xff" * (ROW_KEY_SIZE_MAX + 1)
+
+
+# --- hashes ---
+
+
+def partition_hash(kind: str, content: str) -> bytes:
+    """16 bytes of hash of a partition key: its type tag and its canonical content."""
+    digest = blake2b(_ordered(kind, content), digest_size=HASH_SIZE, key=_HASH_KEY, person=kind.encode())
+    return digest.digest()
+
+
+def index_partition_hash(schema: KeySchema, item: Item) -> bytes:
+    """16 bytes of hash of all partition key attributes of an index; of one, the same as `partition_hash`."""
+    if len(schema.hash) == 1:
+        return partition_hash(*_scalar(item[schema.hash[0]]))
+    digest = blake2b(digest_size=HASH_SIZE, key=_HASH_KEY)
+    for name in schema.hash:
+        kind, content = _scalar(item[name])
+        value = _ordered(kind, content)
+        digest.update(kind.encode() + len(value).to_bytes(4, "big") + value)
+    return digest.digest()
+
+
+def split_hashes(count: int) -> list[tuple[bytes, bytes]]:
+    """The space of hashes cut into `count` ranges of equal size: first and last hash of each, both inclusive."""
+    starts = [part * (_HASH_LAST + 1) // count for part in range(count)]
+    ends = [start - 1 for start in starts[1:]] + [_HASH_LAST]
+    return [
+        (low.to_bytes(HASH_SIZE, "big"), high.to_bytes(HASH_SIZE, "big"))
+        for low, high in zip(starts, ends, strict=True)
+    ]
+
+
+# --- row keys ---
+
+
+def encode_sort(kind: str, content: str) -> bytes:
+    """A sort key's bytes, in the order of its values: UTF-8 of "S", raw "B", `number.encode_ordered` of "N"."""
+    return _ordered(kind, content)
+
+
+def row_key(schema: KeySchema, types: Mapping[str, ScalarType], key: Item) -> bytes:
+    """The row key of a table's item, or of a Key parameter: `key` must hold valid key attributes, and may hold more."""
+    name = schema.hash[0]
+    kind: str = types[name]
+    hashed = partition_hash(kind, key[name][kind])
+    if not schema.range:
+        return hashed
+    name = schema.range[0]
+    kind = types[name]
+    return hashed + _ordered(kind, key[name][kind])
+
+
+def index_row_key(schema: KeySchema, types: Mapping[str, ScalarType], item: Item, base_key: bytes) -> bytes | None:
+    """The row key of an item in an index, `base_key` being its row key in the table; None if the index leaves it out.
+
+    An index leaves out items that lack one of its key attributes, and those that were stored before it was made with a
+    value that cannot be a key.
+    """
+    for name in schema.attributes:
+        value = item.get(name)
+        if value is None or not value.get(types[name]):
+            return None
+    if _size(item, schema.hash) > HASH_KEY_SIZE_MAX or _size(item, schema.range) > RANGE_KEY_SIZE_MAX:
+        return None
+    ranges = b"".join([encode_range(*_scalar(item[name])) for name in schema.range])
+    return index_partition_hash(schema, item) + ranges + base_hash(base_key)
+
+
+def base_hash(base_key: bytes) -> bytes:
+    """What an index row's key ends with: it keeps rows of equal index keys apart, in a stable order."""
+    return blake2b(base_key, digest_size=HASH_SIZE).digest()
+
+
+def encode_range(kind: str, content: str) -> bytes:
+    """One range value of an index: ordered as `encode_sort`, and none is the beginning of another.
+
+    Groups of 8 bytes, the last padded with zeros, each followed by a byte: 0xFF if another group follows, else how many
+    of the 8 count.
+    """
+    value = _ordered(kind, content)
+    groups = [value[at : at + _GROUP] for at in range(0, len(value) + 1, _GROUP)]
+    last = groups.pop()
+    full = [group + b"\xff" for group in groups]
+    return b"".join([*full, last.ljust(_GROUP, b"\0"), bytes((len(last),))])
+
+
+def decode_range(data: bytes, at: int = 0) -> tuple[bytes, int]:
+    """The bytes that `encode_range` delimited at `at`, and where the next value begins."""
+    value = bytearray()
+    while True:
+        counted = data[at + _GROUP]
+        value += data[at : at + min(counted, _GROUP)]
+        at += _GROUP + 1
+        if counted != _GROUP_FULL:
+            return bytes(value), at
+
+
+def next_key(key: bytes) -> bytes:
+    """The least key above `key`."""
+    return key + b"\0"
+
+
+def prefix_end(prefix: bytes) -> bytes:
+    """The least key above all that begin with `prefix`; `AFTER_ALL_KEYS` where nothing but 0xFF leaves no room."""
+    head = prefix.rstrip(b"\xff")
+    return head[:-1] + bytes((head[-1] + 1,)) if head else AFTER_ALL_KEYS
+
+
+def key_of(table: Table, item: Item) -> Item:
+    """Just the key attributes of an item of the table."""
+    return {name: item[name] for name in table.keys.attributes}
+
+
+# --- what a key may be ---
+
+
+def validate_key(table: Table, key: Item) -> None:
+    """Checks the Key parameter of a call: exactly the key attributes, of the right types and sizes.
+
+    Raises a ValidationException with DynamoDB's text.
+    """
+    names = table.keys.attributes
+    if len(key) != len(names):
+        raise wrong_key()
+    for name in names:
+        value = key.get(name)
+        if value is None or table.attribute_types[name] not in value:
+            raise wrong_key()
+    _check_contents(table, key)
+
+
+def validate_item_key(table: Table, item: Item) -> None:
+    """Checks the key attributes within an item to be put; raises a ValidationException with DynamoDB's text."""
+    for name in table.keys.attributes:
+        value = item.get(name)
+        if value is None:
+            raise validation(f"One or more parameter values were invalid: Missing the key {name} in the item")
+        kind = table.attribute_types[name]
+        if kind not in value:
+            raise validation(
+                f"One or more parameter values were invalid: "
+                f"Type mismatch for key {name} expected: {kind} actual: {_kind(value)}"
+            )
+    _check_contents(table, item)
+
+
+def validate_index_keys(table: Table, item: Item, before: Item | None = None) -> None:
+    """Checks the key attributes of the table's indexes within an item that is about to be stored.
+
+    A missing attribute only leaves the item out of the index. With `before`, what an update has not changed is not
+    checked again: an index made later may find old values that it cannot take.
+    """
+    for index in (*table.local_indexes, *table.global_indexes):
+        for name in index.keys.attributes:
+            value = item.get(name)
+            if value is None or (before is not None and before.get(name) == value):
+                continue
+            _check_index_value(index, name, table.attribute_types[name], value)
+        _check_index_sizes(index, item, before)
+
+
+def wrong_key() -> ApiError:
+    """A Key parameter, or a paging key, that does not fit the table."""
+    return validation("The provided key element does not match the schema")
+
+
+def hash_key_too_large() -> ApiError:
+    """More than `HASH_KEY_SIZE_MAX`. The missing blank is Amazon's."""
+    return validation(
+        "One or more parameter values were invalid: Size of hashkey has exceeded the maximum size limit of2048 bytes"
+    )
+
+
+def range_key_too_large() -> ApiError:
+    """More than `RANGE_KEY_SIZE_MAX`."""
+    return validation(
+        "One or more parameter values were invalid: "
+        "Aggregated size of all range keys has exceeded the size limit of 1024 bytes"
+    )
+
+
+def _check_contents(table: Table, item: Item) -> None:
+    """Emptiness and size of key attributes that have the right type."""
+    for name in table.keys.attributes:
+        for kind, content in item[name].items():
+            if not content:
+                raise validation(
+                    "One or more parameter values are not valid. The AttributeValue for a key attribute "
+                    f"cannot contain an empty {_EMPTY[kind]} value. Key: {name}"
+                )
+    if _size(item, table.keys.hash) > HASH_KEY_SIZE_MAX:
+        raise hash_key_too_large()
+    if _size(item, table.keys.range) > RANGE_KEY_SIZE_MAX:
+        raise range_key_too_large()
+
+
+def _check_index_value(index: Index, name: str, kind: ScalarType, value: AttributeValue) -> None:
+    content = value.get(kind)
+    if content is None:
+        raise validation(
+            "One or more parameter values were invalid: Type mismatch for Index Key "
+            f"{name} Expected: {kind} Actual: {_kind(value)} IndexName: {index.name}"
+        )
+    if not content:
+        raise validation(
+            "One or more parameter values are not valid. A value specified for a secondary index key is not supported. "
+            f"The AttributeValue for a key attribute cannot contain an empty {_EMPTY[kind]} value. "
+            f"IndexName: {index.name}, IndexKey: {name}"
+        )
+
+
+def _check_index_sizes(index: Index, item: Item, before: Item | None) -> None:
+    names = index.keys.attributes
+    if not all(name in item for name in names):
+        return
+    if before is not None and all(before.get(name) == item[name] for name in names):
+        return
+    if _size(item, index.keys.hash) > HASH_KEY_SIZE_MAX:
+        raise hash_key_too_large()
+    if _size(item, index.keys.range) > RANGE_KEY_SIZE_MAX:
+        raise range_key_too_large()
+
+
+_EMPTY = {"S": "string", "B": "binary"}
+
+
+def _size(item: Item, names: Sequence[str]) -> int:
+    size = 0
+    for name in names:
+        for kind, content in item[name].items():
+            if kind == "S":
+                size += text_size(content)
+            elif kind == "B":
+                size += binary_size(content)
+            else:
+                size += number.size(content)
+    return size
+
+
+def _ordered(kind: str, content: str) -> bytes:
+    if kind == "S":
+        return content.encode()
+    if kind == "N":
+        return number.encode_ordered(content)
+    return a2b_base64(content)
+
+
+def _scalar(value: AttributeValue) -> tuple[str, str]:
+    ((kind, content),) = value.items()
+    return kind, content
+
+
+def _kind(value: AttributeValue) -> str:
+    (kind,) = value
+    return kind
