@@ -1,7 +1,7 @@
 """The seam between services and the network. Messages pass as serialized bytes, whatever carries them.
 
-Real services use `cluster.grpc_transport`, `trizone.Cluster` uses `cluster.memory_transport`, and the simulator has its own.
-An address is "host:port". A method is "Service/Method".
+Real services use `cluster.grpc_transport`, `trizone.Cluster` uses `cluster.memory_transport`, and the simulator has its
+own. An address is "host:port". A method is "Service/Method".
 """
 
 from __future__ import annotations
@@ -12,14 +12,17 @@ from typing import Protocol, TypeAlias
 
 
 class TransportError(Exception):
-    """The peer could not be reached, the connection broke, or the deadline passed. Says nothing of what the peer did."""
+    """The peer could not be reached, the connection broke, or time ran out. Says nothing of what the peer did."""
 
 
 class Stream(Protocol):
-    """One end of a two-way stream of messages, in order, until either side closes it."""
+    """One end of a two-way stream of messages, in order, until either side closes it.
+
+    Cancelling a task that waits in `send` or `receive` may end the stream: do not put a timeout around them.
+    """
 
     async def send(self, message: bytes) -> None:
-        """Hand a message over; returns when there is room for the next. Raises TransportError once the stream is broken."""
+        """Hand a message over; returns when there is room for the next. Raises TransportError when broken."""
         ...
 
     async def receive(self) -> bytes | None:
@@ -27,7 +30,7 @@ class Stream(Protocol):
         ...
 
     def close(self) -> None:
-        """End the stream; the other side's `receive` returns None."""
+        """End the stream; the other side's `receive` returns None. Messages that it has not taken yet may be lost."""
         ...
 
 
@@ -64,7 +67,7 @@ class Transport(Protocol):
         """Listen on `address`. Raises OSError when the port is taken."""
         ...
 
-    async def call(self, address: str, method: str, message: bytes, timeout: float) -> bytes:
+    async def call(self, address: str, method: str, message: bytes, timeout: float) -> bytes:  # noqa: ASYNC109
         """One request and its answer. Raises TransportError, also when `timeout` seconds pass."""
         ...
 
