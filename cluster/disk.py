@@ -1,8 +1,8 @@
 """The seam between services and file systems: just the operations that durability is built from.
 
 A write is durable only after `File.sync`; a created, renamed or removed name only after `sync_directory` of its folder.
-The simulator's disk forgets on a crash exactly what was not synced. All calls block: the shell runs them in threads where
-they may take long.
+The simulator's disk forgets on a crash exactly what was not synced. All calls block: the shell runs them in threads
+where they may take long.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class File(Protocol):
         ...
 
     def sync(self) -> None:
-        """fdatasync: what was written is durable when this returns. Raises OSError; after that the file is not trusted."""
+        """fdatasync: what was written is durable when this returns. Raises OSError: it is not trusted any more."""
         ...
 
     def size(self) -> int:
