@@ -1,0 +1,129 @@
+"""The command `trizone`. Each command's work is imported when it is asked for, so that children start fast."""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NoReturn
+
+from trizone.errors import CommandError
+from trizone.parent import die_with_parent
+
+SERVICES = ("router", "storagenode", "autoadmin")
+DATA_DEFAULT = Path("data")
+NODES_PER_ZONE_MAX = 20
+ROUTERS_MAX = 64
+
+
+class _Parser(argparse.ArgumentParser):
+    """Answers wrong arguments with one sentence and exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        sys.stderr.write(f"{self.prog}: {message.rstrip('.')}; {self.prog} --help says what there is.\n")
+        sys.exit(2)
+
+
+def _number(low: int, high: int) -> Callable[[str], int]:
+    def whole_number(text: str) -> int:
+        value = int(text)
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"{value} is not between {low} and {high}")
+        return value
+
+    return whole_number
+
+
+def _region(text: str) -> str:
+    if not text or not all(character.isascii() and (character.isalnum() or character == "-") for character in text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not the name of a region, such as eu-central-1")
+    return text
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = _Parser(prog="trizone", description="A DynamoDB-compatible store that runs as a real cluster.")
+    top.add_argument("--version", action="version", version=f"trizone {_version()}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+
+    up = commands.add_parser("up", help="start a cluster on this machine and stay in the foreground")
+    up.add_argument("--port", type=_number(0, 65_535), default=8000, help="of the endpoint; 0: a free one (8000)")
+    up.add_argument("--data", type=Path, metavar="DIR", help="where the cluster lives (./data)")
+    up.add_argument("--nodes-per-zone", type=_number(1, NODES_PER_ZONE_MAX), metavar="N", help="may grow later (1)")
+    up.add_argument("--routers", type=_number(1, ROUTERS_MAX), default=1, metavar="N", help="that share the port (1)")
+    up.add_argument("--ephemeral", action="store_true", help="keep nothing; in memory where there is room")
+    up.add_argument("--region", type=_region, help="of a new cluster (us-east-1)")
+    up.add_argument("--leaders", choices=("spread", "gathered"), default="spread", help="over all nodes, or on one")
+    up.set_defaults(run=_up)
+
+    status = commands.add_parser("status", help="show a running cluster's processes and partitions")
+    status.add_argument("--json", action="store_true", help="for programs")
+    status.add_argument(
+        "--data", type=Path, metavar="DIR", default=DATA_DEFAULT, help="where the cluster lives (./data)"
+    )
+    status.set_defaults(run=_status)
+
+    for service in SERVICES:
+        command = commands.add_parser(service, help=f"run one {service} process")
+        command.add_argument("--config", metavar="FILE", required=True, help="its settings, a TOML file")
+        command.set_defaults(run=_service)
+    return top
+
+
+def _version() -> str:
+    try:
+        return version("trizone")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _up(arguments: argparse.Namespace) -> int:
+    from trizone.launcher import UpOptions, up
+
+    if arguments.ephemeral and arguments.data is not None:
+        raise CommandError("Use either --data or --ephemeral: an ephemeral cluster keeps no data.")
+    options = UpOptions(
+        data=arguments.data or DATA_DEFAULT,
+        port=arguments.port,
+        nodes_per_zone=arguments.nodes_per_zone,
+        routers=arguments.routers,
+        region=arguments.region,
+        leaders=arguments.leaders,
+        ephemeral=arguments.ephemeral,
+    )
+    return up(options)
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    from trizone.report import show
+    from trizone.status import read_status
+
+    show(read_status(arguments.data), as_json=arguments.json)
+    return 0
+
+
+def _service(arguments: argparse.Namespace) -> int:
+    """Become `python -m SERVICE --config FILE`."""
+    die_with_parent()
+    sys.argv = [f"trizone {arguments.command}", "--config", arguments.config]
+    runpy.run_module(arguments.command, run_name="__main__", alter_sys=True)
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; its exit code."""
+    arguments = parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except CommandError as error:
+        print(error, file=sys.stderr)
+        return error.code
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

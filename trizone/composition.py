@@ -1,0 +1,114 @@
+"""Which processes make up a cluster on one machine, and the settings of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from cluster.settings import AutoAdminSettings, RouterSettings, Settings, StorageNodeSettings, format_settings
+from trizone.data_directory import ClusterFile, DataDirectory, ProcessRecord
+from trizone.ports import HOST
+
+Leaders: TypeAlias = Literal["spread", "gathered"]
+ZONE_LETTERS = "abc"
+AUTO_ADMIN = "auto-admin"
+
+
+@dataclass(frozen=True)
+class Member:
+    """One process of the cluster: how it is shown, and what it is told."""
+
+    record: ProcessRecord
+    settings: Settings
+
+    @property
+    def name(self) -> str:
+        """Its name, which is also that of its settings file and log."""
+        return self.record.name
+
+
+def zones_of(region: str) -> list[str]:
+    """The region's zones: us-east-1a, us-east-1b, us-east-1c."""
+    return [region + letter for letter in ZONE_LETTERS]
+
+
+def node_names(cluster: ClusterFile) -> dict[str, str]:
+    """Zone by node name: us-east-1a-1 and so on, zone by zone."""
+    return {f"{zone}-{number}": zone for zone in cluster.zones for number in range(1, cluster.nodes_per_zone + 1)}
+
+
+def router_names(count: int) -> list[str]:
+    """router-1 and so on."""
+    return [f"router-{number}" for number in range(1, count + 1)]
+
+
+def ports_wanted(cluster: ClusterFile, routers: int) -> dict[str, tuple[str, ...]]:
+    """What each process listens for on a port of its own."""
+    return dict.fromkeys((AUTO_ADMIN, *node_names(cluster), *router_names(routers)), ("listen", "metrics"))
+
+
+def compose(
+    cluster: ClusterFile, data: Path, ports: dict[str, dict[str, int]], routers: int, port: int, leaders: Leaders
+) -> list[Member]:
+    """All members: auto-admin, then the storage nodes, then the routers that share `port`."""
+
+    def address(name: str, purpose: str = "listen") -> str:
+        return f"{HOST}:{ports[name][purpose]}"
+
+    def record(name: str, role: str, zone: str | None = None) -> ProcessRecord:
+        return ProcessRecord(name, role, cluster.region, zone, None, address(name), address(name, "metrics"))
+
+    nodes = node_names(cluster)
+    auto_admin = Member(
+        record(AUTO_ADMIN, "autoadmin"),
+        AutoAdminSettings(
+            cluster_id=cluster.cluster_id,
+            region=cluster.region,
+            listen=address(AUTO_ADMIN),
+            metrics_listen=address(AUTO_ADMIN, "metrics"),
+            data=str(data / AUTO_ADMIN),
+            leaders=leaders,
+        ),
+    )
+    storage_nodes = [
+        Member(
+            record(name, "storagenode", zone),
+            StorageNodeSettings(
+                cluster_id=cluster.cluster_id,
+                region=cluster.region,
+                name=name,
+                zone=zone,
+                listen=address(name),
+                metrics_listen=address(name, "metrics"),
+                data=str(data / "nodes" / name),
+                auto_admins=(address(AUTO_ADMIN),),
+            ),
+        )
+        for name, zone in nodes.items()
+    ]
+    router_members = [
+        Member(
+            record(name, "router"),
+            RouterSettings(
+                cluster_id=cluster.cluster_id,
+                region=cluster.region,
+                name=name,
+                listen=f"{HOST}:{port}",
+                own_listen=address(name),
+                metrics_listen=address(name, "metrics"),
+                auto_admins=(address(AUTO_ADMIN),),
+                seeds=tuple(address(node) for node in nodes),
+            ),
+        )
+        for name in router_names(routers)
+    ]
+    return [auto_admin, *storage_nodes, *router_members]
+
+
+def write_settings(directory: DataDirectory, member: Member) -> Path:
+    """Write a member's settings file; its path."""
+    path = directory.config / f"{member.name}.toml"
+    head = f"# Written by `trizone up` at every start.\n# trizone {member.record.role} --config {path.name}\n"
+    path.write_bytes(head.encode() + format_settings(member.settings))
+    return path

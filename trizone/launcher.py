@@ -1,0 +1,224 @@
+"""`trizone up`: a cluster on one machine, one process per service, in the foreground.
+
+It does what a supervisor and a load balancer's health check would do, and nothing that the services need it for: it
+writes a settings file for each, starts them with `trizone router|storagenode|autoadmin --config FILE`, starts again
+what dies, and stops all in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.ids import cluster_id
+from cluster.random_source import SystemRandom
+from trizone import ports
+from trizone.composition import Leaders, Member, compose, ports_wanted, write_settings, zones_of
+from trizone.data_directory import ClusterFile, DataDirectory, RunFile
+from trizone.errors import CommandError
+from trizone.log_tail import LogTail, follow
+from trizone.readiness import wait_until_ready
+from trizone.supervisor import Child, Command
+
+GRACE_S = {"router": 5.0, "storagenode": 10.0, "autoadmin": 5.0}
+"""Stop order, and how long each has to end by itself."""
+PATIENCE_S = 15.0
+"""How long a start may take before the launcher says what it waits for."""
+EPHEMERAL_PREFIX = "trizone-ephemeral-"
+EPHEMERAL_BYTES_MIN = 2 << 30
+
+
+@dataclass(frozen=True)
+class UpOptions:
+    """What `trizone up` was asked for. None: as the cluster is, or the default when it is new."""
+
+    data: Path
+    port: int = 8000
+    nodes_per_zone: int | None = None
+    routers: int = 1
+    region: str | None = None
+    leaders: Leaders = "spread"
+    ephemeral: bool = False
+
+
+def say(line: str) -> None:
+    """One line about what happens, on standard error."""
+    with contextlib.suppress(OSError):  # a terminal that went away is no reason to stop
+        print(line, file=sys.stderr, flush=True)
+
+
+def up(options: UpOptions) -> int:
+    """Run a cluster until SIGINT or SIGTERM; the command's exit code. Raises CommandError when it cannot start."""
+    with contextlib.ExitStack() as stack:
+        path = stack.enter_context(ephemeral_folder()) if options.ephemeral else options.data
+        directory = DataDirectory(path)
+        directory.lock()
+        stack.callback(directory.unlock)
+        cluster = found_or_founded(directory, options)
+        holder = stack.enter_context(ports.hold(options.port))
+        return asyncio.run(Launcher(directory, cluster, options, holder).run())
+
+
+def found_or_founded(directory: DataDirectory, options: UpOptions) -> ClusterFile:
+    """The cluster in the folder, grown if more nodes are asked for, or a new one.
+
+    Raises CommandError when the options contradict what the cluster is.
+    """
+    cluster = directory.cluster()
+    if cluster is None:
+        region = options.region or "us-east-1"
+        cluster = ClusterFile(cluster_id(SystemRandom()), region, zones_of(region), options.nodes_per_zone or 1)
+        directory.write_cluster(cluster)
+        return cluster
+    if options.region not in (None, cluster.region):
+        raise CommandError(f"The cluster in {directory} is of region {cluster.region}, which cannot be changed.")
+    wanted = options.nodes_per_zone or cluster.nodes_per_zone
+    if wanted < cluster.nodes_per_zone:
+        raise CommandError(
+            f"The cluster in {directory} has {cluster.nodes_per_zone} nodes per zone; nodes cannot be taken away here."
+        )
+    if wanted > cluster.nodes_per_zone:
+        cluster.nodes_per_zone = wanted
+        directory.write_cluster(cluster)
+    return cluster
+
+
+@contextlib.contextmanager
+def ephemeral_folder() -> Iterator[Path]:
+    """A folder that is removed at the end: in memory where there is room. Clears those that killed launchers left."""
+    memory = Path("/dev/shm")
+    roomy = memory.is_dir() and shutil.disk_usage(memory).free >= EPHEMERAL_BYTES_MIN
+    parent = memory if roomy else Path(tempfile.gettempdir())
+    for left in parent.glob(EPHEMERAL_PREFIX + "*"):
+        if (left / "lock").exists() and not DataDirectory(left).in_use():
+            shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=EPHEMERAL_PREFIX, dir=parent, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+class Launcher:
+    """One run of the cluster."""
+
+    def __init__(
+        self, directory: DataDirectory, cluster: ClusterFile, options: UpOptions, holder: socket.socket
+    ) -> None:
+        self._directory = directory
+        self._options = options
+        self._port = int(holder.getsockname()[1])
+        chosen = ports.choose(ports_wanted(cluster, options.routers), directory.ports())
+        directory.write_ports(chosen)
+        self._members = compose(cluster, directory.path, chosen, options.routers, self._port, options.leaders)
+        self._run = RunFile(self.endpoint, os.getpid(), [member.record for member in self._members])
+        self._children = {member.name: self._child(member) for member in self._members}
+        self._signals = 0
+        self._stop = asyncio.Event()
+
+    @property
+    def endpoint(self) -> str:
+        """Where clients connect."""
+        return f"http://{ports.HOST}:{self._port}"
+
+    def _child(self, member: Member) -> Child:
+        settings = write_settings(self._directory, member)
+        command = Command(
+            member.name,
+            [sys.executable, "-P", "-m", "trizone", member.record.role, "--config", str(settings)],
+            self._directory.logs / f"{member.name}.log",
+            inherit=(self._directory.lock_descriptor,),
+            environment={"PYTHONPATH": _import_path()},
+        )
+        return Child(command, say, lambda: self._publish(member))
+
+    def _publish(self, member: Member) -> None:
+        member.record.pid = self._children[member.name].pid
+        self._directory.write_run(self._run)
+
+    async def run(self) -> int:
+        """Start everything, report, wait for the end, stop everything; the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._on_signal)
+        tails = asyncio.create_task(
+            follow([LogTail(child.command.name, child.command.log, say) for child in self._children.values()])
+        )
+        tasks = [asyncio.create_task(self._keep(child)) for child in self._children.values()]
+        try:
+            await self._start_up()
+            await self._stop.wait()
+        finally:
+            await self._shut_down()
+            await asyncio.gather(*tasks)
+            tails.cancel()
+            self._directory.clear_run()
+        failures = [child.failure for child in self._children.values() if child.failure]
+        if failures:
+            raise CommandError(failures[0])
+        return 0
+
+    def _on_signal(self) -> None:
+        self._signals += 1
+        self._stop.set()
+        if self._signals > 1:
+            for child in self._children.values():
+                child.kill()
+
+    async def _keep(self, child: Child) -> None:
+        """A child that cannot use its settings ends the whole run: whoever started it has to change something."""
+        await child.run()
+        if child.failure:
+            self._stop.set()
+
+    async def _start_up(self) -> None:
+        """Report when the cluster is ready, unless it is stopped before."""
+        waiting = list(self._run.processes)
+        ready = asyncio.create_task(wait_until_ready(self._run.processes, waiting))
+        stop = asyncio.create_task(self._stop.wait())
+        try:
+            while not ready.done() and not stop.done():
+                done, _ = await asyncio.wait((ready, stop), timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
+                if not done:
+                    names = ", ".join(process.name for process in waiting)
+                    say(f"Still waiting for {names}; their logs are in {self._directory.logs}.")
+        finally:
+            stop.cancel()
+            ready.cancel()
+        if not self._stop.is_set():
+            print(self._greeting(), flush=True)
+
+    def _greeting(self) -> str:
+        roles = [member.record.role for member in self._members]
+        nodes, routers = _counted(roles.count("storagenode"), "storage node"), _counted(roles.count("router"), "router")
+        place = "data is gone when it stops" if self._options.ephemeral else f"data in {self._directory}"
+        region = self._members[0].record.region
+        return (
+            f"Trizone is ready at {self.endpoint}  ({nodes} in 3 zones, {routers}; {place})\n\n"
+            f"    import boto3\n"
+            f'    dynamodb = boto3.resource("dynamodb", endpoint_url="{self.endpoint}", region_name="{region}",\n'
+            f'                              aws_access_key_id="any", aws_secret_access_key="any")\n\n'
+            f"Ctrl-C stops it."
+        )
+
+    async def _shut_down(self) -> None:
+        """Routers first, so that nobody asks any more; nodes hand over and flush; auto-admin last."""
+        for role, grace_s in GRACE_S.items():
+            names = [member.name for member in self._members if member.record.role == role]
+            await asyncio.gather(*(self._children[name].stop(grace_s) for name in names))
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _import_path() -> str:
+    """PYTHONPATH for children: our packages first. With `-P` never the user's folder, which may hold a `router` too."""
+    home = str(Path(__file__).resolve().parents[1])
+    return os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -1,0 +1,75 @@
+"""A cluster's status on the terminal: coloured tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from trizone.status import PartitionStatus, ReplicaStatus, Status
+
+ROLE_COLOURS = {"leader": "green", "follower": "cyan", "candidate": "yellow"}
+HASH_DIGITS = 8
+
+
+def show(status: Status, *, as_json: bool) -> None:
+    """Print the status on standard output."""
+    if as_json:
+        json.dump(asdict(status), sys.stdout, indent=2)
+        sys.stdout.write("\n")
+        return
+    from rich.console import Console
+
+    console = Console()
+    console.print(f"endpoint [bold]{status.endpoint}[/bold]")
+    console.print(_processes(status))
+    if status.partitions:
+        console.print(_partitions(status))
+    else:
+        console.print("no tables yet")
+
+
+def _table(title: str, *columns: str) -> Table:
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column)
+    return table
+
+
+def _processes(status: Status) -> Table:
+    table = _table("processes", "name", "role", "zone", "pid", "address", "metrics")
+    for process in status.processes:
+        pid = str(process.pid) if process.pid else "[red]down[/red]"
+        table.add_row(process.name, process.role, process.zone or "", pid, process.address, process.metrics)
+    return table
+
+
+def _partitions(status: Status) -> Table:
+    table = _table("partitions", "table", "partition", "from hash", "epoch", "leader", "replicas (position/applied)")
+    for partition in status.partitions:
+        table.add_row(
+            partition.table,
+            str(partition.partition),
+            partition.range[0][:HASH_DIGITS],
+            str(partition.epoch),
+            f"[green]{partition.leader}[/green]" if partition.leader else "[red]none[/red]",
+            _replicas(partition),
+        )
+    return table
+
+
+def _replicas(partition: PartitionStatus) -> str:
+    return "  ".join(_replica(replica) for replica in partition.replicas)
+
+
+def _replica(replica: ReplicaStatus) -> str:
+    colour = ROLE_COLOURS.get(replica.role, "red")
+    if replica.position is None:
+        return f"[{colour}]{replica.node}[/{colour}]"
+    return f"[{colour}]{replica.node}[/{colour}] {replica.position}/{replica.applied}"

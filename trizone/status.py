@@ -1,0 +1,133 @@
+"""What a running cluster looks like: from its launcher's files, auto-admin, and the nodes themselves.
+
+Nodes are asked for their replicas, so the answer is the replicas' own. While auto-admin is down, the nodes' copies of
+the catalog name tables and partitions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.grpc_transport import GrpcTransport
+from cluster.transport import Transport, TransportError
+from cluster.wire import admin_pb2, common_pb2, node_pb2
+from trizone.data_directory import DataDirectory, ProcessRecord
+from trizone.errors import CommandError
+
+ANSWER_S = 2.0
+
+
+@dataclass(frozen=True)
+class ReplicaStatus:
+    """One replica; `role` is "unknown" and the positions None while its node does not answer."""
+
+    node: str
+    zone: str
+    role: str
+    position: int | None
+    applied: int | None
+
+
+@dataclass(frozen=True)
+class PartitionStatus:
+    """One partition. `range` is its first and last hash in hexadecimal; `leader` the node's name, if one leads."""
+
+    table: str
+    partition: int
+    range: tuple[str, str]
+    epoch: int
+    leader: str | None
+    replicas: tuple[ReplicaStatus, ...]
+
+
+@dataclass(frozen=True)
+class Status:
+    """What `trizone status` prints."""
+
+    endpoint: str
+    processes: tuple[ProcessRecord, ...]
+    partitions: tuple[PartitionStatus, ...]
+
+
+def read_status(data: Path) -> Status:
+    """The status of the cluster that runs on `data`. Raises CommandError when none does."""
+    directory = DataDirectory(data)
+    if directory.cluster() is None:
+        raise CommandError(f"There is no cluster in {directory}; name its folder with --data.")
+    run = directory.run_file()
+    if run is None or not directory.in_use():
+        raise CommandError(f"The cluster in {directory} is not running.", code=1)
+    cluster = directory.cluster()
+    assert cluster is not None
+    catalog, reports = asyncio.run(_ask(cluster.cluster_id, run.processes))
+    return Status(run.endpoint, tuple(run.processes), partitions(catalog, reports))
+
+
+async def _ask(
+    cluster_id: str, processes: Sequence[ProcessRecord]
+) -> tuple[common_pb2.CatalogUpdate, list[node_pb2.Report]]:
+    """The newest catalog that anyone holds, and the reports of all nodes that answer."""
+    transport = GrpcTransport()
+    nodes = [process.address for process in processes if process.role == "storagenode"]
+    admins = [process.address for process in processes if process.role == "autoadmin"]
+    request = node_pb2.CatalogRequest(cluster_id=cluster_id).SerializeToString()
+    status = admin_pb2.StatusRequest(cluster_id=cluster_id).SerializeToString()
+    try:
+        answers = await asyncio.gather(
+            _calls(transport, admins, "Admin/Status", status),
+            _calls(transport, nodes, "Node/Status", request),
+            _calls(transport, nodes, "Node/Catalog", request),
+        )
+    finally:
+        await transport.close()
+    catalogs = [admin_pb2.StatusReply.FromString(answer).catalog for answer in answers[0]]
+    catalogs += [common_pb2.CatalogUpdate.FromString(answer) for answer in answers[2]]
+    newest = max(catalogs, key=lambda catalog: (catalog.epoch, catalog.version), default=common_pb2.CatalogUpdate())
+    return newest, [node_pb2.Report.FromString(answer) for answer in answers[1]]
+
+
+async def _calls(transport: Transport, addresses: Iterable[str], method: str, message: bytes) -> list[bytes]:
+    """The answers of those that give one."""
+    calls = (transport.call(address, method, message, ANSWER_S) for address in addresses)
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    for answer in answers:
+        if isinstance(answer, BaseException) and not isinstance(answer, TransportError):
+            raise answer
+    return [answer for answer in answers if isinstance(answer, bytes)]
+
+
+def partitions(catalog: common_pb2.CatalogUpdate, reports: Iterable[node_pb2.Report]) -> tuple[PartitionStatus, ...]:
+    """Partitions by table and range: places from the catalog, roles and positions from the nodes' own reports."""
+    reported = {report.node.node: {replica.replica: replica for replica in report.replicas} for report in reports}
+    tables = {record.table: record.name for record in catalog.tables}
+    nodes = {record.node: record for record in catalog.nodes}
+    found = [
+        _partition(record, tables.get(record.table, ""), nodes, reported)
+        for record in catalog.partitions
+        if record.state == common_pb2.PartitionRecord.ACTIVE
+    ]
+    return tuple(sorted(found, key=lambda partition: (partition.table, partition.range)))
+
+
+def _partition(
+    record: common_pb2.PartitionRecord, table: str, nodes: dict[int, Any], reported: dict[int, Any]
+) -> PartitionStatus:
+    leader, epoch, replicas = None, 0, []
+    for place in record.replicas:
+        name = nodes[place.node].name if place.node in nodes else str(place.node)
+        replica = reported.get(place.node, {}).get(place.replica)
+        if replica is None:
+            replicas.append(ReplicaStatus(name, place.zone, "unknown", None, None))
+            continue
+        replicas.append(ReplicaStatus(name, place.zone, replica.role, replica.position, replica.applied))
+        if replica.epoch > epoch:  # a leader of an older epoch does not know yet that it is none
+            leader, epoch = None, replica.epoch
+        if replica.epoch == epoch and replica.role == "leader":
+            leader = name
+    return PartitionStatus(
+        table, record.partition, (record.low.hex(), record.high.hex()), epoch, leader, tuple(replicas)
+    )
