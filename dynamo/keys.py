@@ -44,8 +44,7 @@ AFTER_ALL_KEYS = b"\xff" * (ROW_KEY_SIZE_MAX + 1)
 
 def partition_hash(kind: str, content: str) -> bytes:
     """16 bytes of hash of a partition key: its type tag and its canonical content."""
-    digest = blake2b(_ordered(kind, content), digest_size=HASH_SIZE, key=_HASH_KEY, person=kind.encode())
-    return digest.digest()
+    return blake2b(kind.encode() + _ordered(kind, content), digest_size=HASH_SIZE, key=_HASH_KEY).digest()
 
 
 def index_partition_hash(schema: KeySchema, item: Item) -> bytes:
@@ -162,41 +161,52 @@ def validate_key(table: Table, key: Item) -> None:
     names = table.keys.attributes
     if len(key) != len(names):
         raise wrong_key()
+    types = table.attribute_types
     for name in names:
         value = key.get(name)
-        if value is None or table.attribute_types[name] not in value:
+        content = value.get(types[name]) if value else None
+        if content is None:
             raise wrong_key()
-    _check_contents(table, key)
+        if not content or len(content) > _LENGTH_SAFE:
+            _check_content(table, name, content)
 
 
 def validate_item_key(table: Table, item: Item) -> None:
     """Checks the key attributes within an item to be put; raises a ValidationException with DynamoDB's text."""
+    types = table.attribute_types
     for name in table.keys.attributes:
         value = item.get(name)
         if value is None:
             raise validation(f"One or more parameter values were invalid: Missing the key {name} in the item")
-        kind = table.attribute_types[name]
-        if kind not in value:
+        content = value.get(types[name])
+        if content is None:
             raise validation(
-                f"One or more parameter values were invalid: "
-                f"Type mismatch for key {name} expected: {kind} actual: {_kind(value)}"
+                "One or more parameter values were invalid: "
+                f"Type mismatch for key {name} expected: {types[name]} actual: {_kind(value)}"
             )
-    _check_contents(table, item)
+        if not content or len(content) > _LENGTH_SAFE:
+            _check_content(table, name, content)
 
 
 def validate_index_keys(table: Table, item: Item, before: Item | None = None) -> None:
     """Checks the key attributes of the table's indexes within an item that is about to be stored.
 
-    A missing attribute only leaves the item out of the index. With `before`, what an update has not changed is not
-    checked again: an index made later may find old values that it cannot take.
+    A missing attribute only leaves the item out of the index. For an update, `before` is the item that it started from
+    (empty if there was none): what has not changed is not checked again, as an index made later may find old values
+    that it cannot take, and one text differs. Of several indexes at fault the first by name is reported.
     """
-    for index in (*table.local_indexes, *table.global_indexes):
-        for name in index.keys.attributes:
-            value = item.get(name)
-            if value is None or (before is not None and before.get(name) == value):
-                continue
-            _check_index_value(index, name, table.attribute_types[name], value)
-        _check_index_sizes(index, item, before)
+    if not table.local_indexes and not table.global_indexes:
+        return
+    for index in sorted((*table.local_indexes, *table.global_indexes), key=lambda index: index.name):
+        changed = [
+            name
+            for name in index.keys.attributes
+            if name in item and (before is None or before.get(name) != item[name])
+        ]
+        for name in changed:
+            _check_index_value(index, name, table.attribute_types[name], item[name], updated=before is not None)
+        if changed and all(name in item for name in index.keys.attributes):
+            _check_sizes(index.keys, item)
 
 
 def wrong_key() -> ApiError:
@@ -219,62 +229,63 @@ def range_key_too_large() -> ApiError:
     )
 
 
-def _check_contents(table: Table, item: Item) -> None:
-    """Emptiness and size of key attributes that have the right type."""
-    for name in table.keys.attributes:
-        for kind, content in item[name].items():
-            if not content:
-                raise validation(
-                    "One or more parameter values are not valid. The AttributeValue for a key attribute "
-                    f"cannot contain an empty {_EMPTY[kind]} value. Key: {name}"
-                )
-    if _size(item, table.keys.hash) > HASH_KEY_SIZE_MAX:
-        raise hash_key_too_large()
-    if _size(item, table.keys.range) > RANGE_KEY_SIZE_MAX:
+# A shorter content fits into every key, whatever its type and characters.
+_LENGTH_SAFE = RANGE_KEY_SIZE_MAX // 4
+
+
+def _check_content(table: Table, name: str, content: str) -> None:
+    """Emptiness and size of one key attribute that has the right type."""
+    kind = table.attribute_types[name]
+    if not content:
+        raise validation(
+            "One or more parameter values are not valid. The AttributeValue for a key attribute "
+            f"cannot contain an empty {_EMPTY[kind]} value. Key: {name}"
+        )
+    size = _SIZES[kind](content)
+    if name in table.keys.hash:
+        if size > HASH_KEY_SIZE_MAX:
+            raise hash_key_too_large()
+    elif size > RANGE_KEY_SIZE_MAX:
         raise range_key_too_large()
 
 
-def _check_index_value(index: Index, name: str, kind: ScalarType, value: AttributeValue) -> None:
+def _check_index_value(index: Index, name: str, kind: ScalarType, value: AttributeValue, *, updated: bool) -> None:
     content = value.get(kind)
     if content is None:
         raise validation(
             "One or more parameter values were invalid: Type mismatch for Index Key "
             f"{name} Expected: {kind} Actual: {_kind(value)} IndexName: {index.name}"
         )
-    if not content:
+    if content:
+        return
+    empty = f"The AttributeValue for a key attribute cannot contain an empty {_EMPTY[kind]} value."
+    if updated:
         raise validation(
-            "One or more parameter values are not valid. A value specified for a secondary index key is not supported. "
-            f"The AttributeValue for a key attribute cannot contain an empty {_EMPTY[kind]} value. "
-            f"IndexName: {index.name}, IndexKey: {name}"
+            "One or more parameter values are not valid. The update expression attempted to update a secondary index "
+            f"key to a value that is not supported. {empty}"
         )
+    raise validation(
+        "One or more parameter values are not valid. A value specified for a secondary index key is not supported. "
+        f"{empty} IndexName: {index.name}, IndexKey: {name}"
+    )
 
 
-def _check_index_sizes(index: Index, item: Item, before: Item | None) -> None:
-    names = index.keys.attributes
-    if not all(name in item for name in names):
-        return
-    if before is not None and all(before.get(name) == item[name] for name in names):
-        return
-    if _size(item, index.keys.hash) > HASH_KEY_SIZE_MAX:
+def _check_sizes(schema: KeySchema, item: Item) -> None:
+    if _size(item, schema.hash) > HASH_KEY_SIZE_MAX:
         raise hash_key_too_large()
-    if _size(item, index.keys.range) > RANGE_KEY_SIZE_MAX:
+    if _size(item, schema.range) > RANGE_KEY_SIZE_MAX:
         raise range_key_too_large()
 
 
 _EMPTY = {"S": "string", "B": "binary"}
 
 
+_SIZES = {"S": text_size, "N": number.size, "B": binary_size}
+
+
 def _size(item: Item, names: Sequence[str]) -> int:
-    size = 0
-    for name in names:
-        for kind, content in item[name].items():
-            if kind == "S":
-                size += text_size(content)
-            elif kind == "B":
-                size += binary_size(content)
-            else:
-                size += number.size(content)
-    return size
+    """Bytes of all these key attributes together."""
+    return sum(_SIZES[kind](content) for kind, content in (_scalar(item[name]) for name in names))
 
 
 def _ordered(kind: str, content: str) -> bytes:

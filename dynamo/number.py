@@ -108,6 +108,8 @@ def size(text: str) -> int:
     One byte, one for every two significant digits before the point and after it (each rounded up), one for a minus
     sign. Source: dynoxide's measurements of 2026.
     """
+    if text.isdigit():
+        return 1 + (len(text.rstrip("0")) + 1) // 2
     negative, digits, exponent = _split(text)
     before = min(max(exponent, 0), len(digits))
     return 1 + (before + 1) // 2 + (len(digits) - before + 1) // 2 + negative
@@ -116,8 +118,10 @@ def size(text: str) -> int:
 # The ordered encoding, never to be changed: byte 0 is the sign; byte 1 the exponent, one of 256 values; then two digits
 # a byte. Negative numbers have exponent and digits complemented, and an end mark above every pair of digits, so that
 # the longer of two that begin alike comes first.
-_NEGATIVE, _ZERO, _POSITIVE = b"\x01", b"\x02", b"\x03"
+_NEGATIVE, _POSITIVE = 1, 3
+_ZERO = b"\x02"
 _EXPONENT_BIAS = 129  # exponents run from -129 to 126
+_EXPONENT_HIGH = 126
 _END = b"\xff"
 _COMPLEMENT = str.maketrans("0123456789", "9876543210")
 
@@ -126,25 +130,28 @@ ENCODED_SIZE_MAX = 2 + DIGITS_MAX // 2 + 1
 
 def encode_ordered(text: str) -> bytes:
     """Bytes whose order is the numeric order; at most `ENCODED_SIZE_MAX`, equal for equal numbers."""
-    negative, digits, exponent = _split(text)
+    if text.isdigit():
+        negative, digits, exponent = False, text.rstrip("0"), len(text)
+    else:
+        negative, digits, exponent = _split(text)
     if not digits:
         return _ZERO
-    biased = exponent + _EXPONENT_BIAS
     if len(digits) % 2:
         digits += "0"
     if negative:
-        return _NEGATIVE + bytes((255 - biased,)) + bytes.fromhex(digits.translate(_COMPLEMENT)) + _END
-    return _POSITIVE + bytes((biased,)) + bytes.fromhex(digits)
+        digits = digits.translate(_COMPLEMENT)
+        return bytes((_NEGATIVE, _EXPONENT_HIGH - exponent)) + bytes.fromhex(digits) + _END
+    return bytes((_POSITIVE, _EXPONENT_BIAS + exponent)) + bytes.fromhex(digits)
 
 
 def decode_ordered(data: bytes) -> str:
     """The normalised number that `encode_ordered` was given."""
     if data == _ZERO:
         return "0"
-    if data[:1] == _POSITIVE:
+    if data[0] == _POSITIVE:
         return _plain(_Parts(False, data[2:].hex().rstrip("0"), data[1] - _EXPONENT_BIAS))
     digits = data[2:-1].hex().translate(_COMPLEMENT)
-    return _plain(_Parts(True, digits.rstrip("0"), 255 - data[1] - _EXPONENT_BIAS))
+    return _plain(_Parts(True, digits.rstrip("0"), _EXPONENT_HIGH - data[1]))
 
 
 def _parse(text: str) -> _Parts:
