@@ -111,7 +111,7 @@ class Removal:
     id: int
 
 
-class UpdateError(Exception):
+class UpdateRefused(Exception):  # noqa: N818 - a refusal, not a fault
     """An update that cannot be taken: another cluster's, or one that leaves a gap. The holder asks for the whole."""
 
 
@@ -190,16 +190,16 @@ class Topology:
     def with_update(self, update: CatalogUpdate) -> Topology:
         """The view after `update`: this same object when the update is not newer.
 
-        Raises UpdateError when the update is of another cluster, or builds on a version that this view has not seen.
+        Raises UpdateRefused when the update is of another cluster, or builds on a version that this view has not seen.
         """
         if self.cluster_id and update.cluster_id != self.cluster_id:
-            raise UpdateError(f"the update is of cluster {update.cluster_id}, not of {self.cluster_id}")
+            raise UpdateRefused(f"the update is of cluster {update.cluster_id}, not of {self.cluster_id}")
         if (update.epoch, update.version) <= self.at:
             return self
         if update.from_version == 0:
             return _replaced(update)
         if update.epoch != self.epoch or update.from_version > self.version:
-            raise UpdateError(
+            raise UpdateRefused(
                 f"the update starts from {update.epoch}.{update.from_version}, "
                 f"this view is at {self.epoch}.{self.version}"
             )

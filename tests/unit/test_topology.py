@@ -13,7 +13,7 @@ from cluster.topology import (
     PartitionState,
     ReplicaPlace,
     Topology,
-    UpdateError,
+    UpdateRefused,
 )
 from dynamo.table import KeySchema, Table
 
@@ -129,7 +129,7 @@ def test_what_is_not_newer_changes_nothing(epoch_version: tuple[int, int]) -> No
     ids=["another cluster", "a gap", "a difference across epochs"],
 )
 def test_what_does_not_fit_is_refused(update: CatalogUpdate) -> None:
-    with pytest.raises(UpdateError):
+    with pytest.raises(UpdateRefused):
         Topology().with_update(WHOLE).with_update(update)
 
 
