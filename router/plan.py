@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from cluster.wire import storage_pb2
+from dynamo.errors import ApiError
 from dynamo.table import Table
 
 NodeOperation: TypeAlias = (
@@ -24,6 +25,7 @@ class Call:
     """One request to the partition that holds `hash`.
 
     `any_replica`: an eventually consistent read, which any replica may answer. `operation_id` is 0 for reads.
+    `request_id` is the HTTP request's, for logs.
     """
 
     table: Table
@@ -31,6 +33,15 @@ class Call:
     operation: NodeOperation
     operation_id: int = 0
     any_replica: bool = False
+    request_id: str = ""
+
+
+class StalePlanError(ApiError):
+    """The table changed since the plan was made, and the catalog by now holds the change: plan again, with the same
+    operation ids. Whoever does not plan again may show it to the client: SDKs retry it."""
+
+    def __init__(self) -> None:
+        super().__init__("InternalServerError", "The table changed while the request was under way", status=500)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +70,22 @@ class Work:
 
 
 Plan: TypeAlias = Immediate | Single | Work
+
+
+class Caller(Protocol):
+    """The half of `Executor` that waits for the reply."""
+
+    async def call(self, call: Call) -> storage_pb2.Reply:
+        """The reply, never a refusal. Raises ApiError."""
+        ...
+
+
+async def carry_out(plan: Plan, executor: Caller) -> bytes:
+    """The body that `plan` leads to. Raises ApiError."""
+    match plan:
+        case Immediate(body):
+            return body
+        case Single(call, reply):
+            return reply(await executor.call(call))
+        case Work(run):
+            return await run()
