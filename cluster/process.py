@@ -1,0 +1,67 @@
+"""What every service's `__main__` does alike: read settings, start logs and the event loop, stop cleanly on a signal.
+
+A process that cannot start says why in one sentence and ends with exit code 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import errno
+import resource
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+
+import uvloop
+
+from cluster.settings import S, SettingsError, read_settings
+from cluster.telemetry import configure_logging
+
+EXIT_CANNOT_START = 2
+
+
+class StartError(Exception):
+    """The process cannot start; the text is one plain sentence for the person who started it."""
+
+
+Main = Callable[[S, asyncio.Event], Awaitable[None]]
+"""A service: given its settings, it serves until the event is set."""
+
+
+def run_service(service: str, kind: type[S], main: Main[S], argv: Sequence[str] | None = None) -> int:
+    """Run a service with the settings of `--config FILE` until SIGTERM or SIGINT; its exit code."""
+    parser = argparse.ArgumentParser(prog=service)
+    parser.add_argument("--config", metavar="FILE", required=True, help="settings, a TOML file")
+    path = parser.parse_args(argv).config
+    try:
+        settings = read_settings(kind, path)
+        configure_logging(settings.log_format, settings.log_level, service)
+        raise_descriptor_limit()
+        uvloop.run(_until_signal(settings, main))
+    except (SettingsError, StartError) as error:
+        print(error, file=sys.stderr)
+        return EXIT_CANNOT_START
+    except OSError as error:
+        if error.errno not in (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES):
+            raise
+        print(f"{error.strerror or error}.", file=sys.stderr)
+        return EXIT_CANNOT_START
+    return 0
+
+
+def raise_descriptor_limit() -> None:
+    """Raise RLIMIT_NOFILE to its hard limit: every replica's environment takes descriptors. Raises StartError."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (OSError, ValueError) as error:
+        raise StartError(f"The limit of open files cannot be raised to {hard}: {error}.") from error
+
+
+async def _until_signal(settings: S, main: Main[S]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await main(settings, stop)
