@@ -21,6 +21,8 @@ from typing import Any
 from trizone.errors import CommandError
 
 FORMAT = 1
+OWN_NAMES = {"lock", "config", "logs"}
+"""What a first start makes before it writes cluster.json."""
 LOCK_PATIENCE_S = 3.0
 """After a launcher was killed, its children need a moment to follow it."""
 
@@ -100,7 +102,7 @@ class DataDirectory:
         """Make the folder if need be and take it. Raises CommandError when it is in use or cannot be used."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            strangers = {entry.name for entry in self.path.iterdir()} - {"lock"}
+            strangers = {entry.name for entry in self.path.iterdir()} - OWN_NAMES
             if strangers and not self._cluster_file.exists():
                 raise CommandError(
                     f"The folder {self} is not empty and holds no Trizone cluster; name another with --data."
