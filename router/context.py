@@ -19,8 +19,8 @@ ACCOUNT_ID = "000000000000"
 class RequestContext:
     """One request, and the parts of the router that carry it out.
 
-    `account` is the access key or "", `invocation_id` the SDK's `amz-sdk-invocation-id` or "", `body_crc` the CRC-32 of the
-    body as it was sent, `host` the Host header.
+    `account` is the access key or "", `invocation_id` the SDK's `amz-sdk-invocation-id` or "", `body_crc` the CRC-32 of
+    the body, `host` the Host header.
     """
 
     __slots__ = (
@@ -69,8 +69,8 @@ class RequestContext:
     def operation_id(self, index: int = 0) -> int:
         """The id that makes a retried write happen once (design §4); never 0. `index` tells a batch's members apart.
 
-        A retry by the SDK, on whatever router, has the same invocation id and body and gets the same operation id. Without
-        an invocation id it is drawn once for this request, so that planning again does not change it.
+        A retry by the SDK, on whatever router, has the same invocation id and body and gets the same operation id.
+        Without an invocation id it is drawn once for this request, so that planning again does not change it.
         """
         if not self._once:
             self._once = self._source()

@@ -145,8 +145,6 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_body",
         "_body_size",
-        "_expects_continue",
-        "_head_size",
         "_headers",
         "_in_head",
         "_parser",
@@ -158,6 +156,7 @@ class Connection(asyncio.Protocol):
         "_stopping",
         "_target",
         "_transport",
+        "_unused",
         "_writable",
     )
 
@@ -170,9 +169,8 @@ class Connection(asyncio.Protocol):
         self._target = b""
         self._body: list[bytes] = []
         self._body_size = 0
-        self._head_size = 0
+        self._unused = 0  # bytes that have come since the last whole request or part of a body
         self._in_head = True
-        self._expects_continue = False
         self._refused = False  # nothing more is read: the rest cannot be understood, or must not
         self._stopping = False  # the connection ends after the answers that are owed
         self._reading = True
@@ -183,7 +181,9 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is there."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by class, but all of it by what it can do
+        self._transport = cast(
+            asyncio.Transport, transport
+        )  # uvloop's is none by class, but all of it by what it can do
         self._server.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
@@ -213,34 +213,35 @@ class Connection(asyncio.Protocol):
         """Bytes have come."""
         if self._refused:
             return
-        if self._in_head and not self._head_size:
+        if self._in_head and not self._unused:
             self._since = self._server.now
-        self._head_size += len(data) if self._in_head else 0
+        self._unused += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._stop_after(None)  # another protocol would begin here; the answers owed are the last
         except httptools.HttpParserError:
             self._stop_after(_refusal(400, "The request is not HTTP/1.1."))
-        if self._in_head and not self._refused and self._head_size > self._server.headers_max:
+        if self._unused > self._server.headers_max:
             self._stop_after(_refusal(400, "The headers are too long."))
 
     # --- httptools ---
 
     def on_message_begin(self) -> None:
-        """A request begins. Data that came with the end of the last one has not been counted yet."""
+        """A request begins."""
         self._headers = {}
         self._target = b""
         self._body = []
         self._body_size = 0
-        self._expects_continue = False
 
     def on_url(self, url: bytes) -> None:
         """A part of the request's target."""
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header, whole. Several of one name are one list."""
+        """A header, whole. Several of one name are one list. What follows the body is of no use."""
+        if not self._in_head:
+            return
         name = name.lower()
         headers = self._headers
         if name in headers:
@@ -252,18 +253,20 @@ class Connection(asyncio.Protocol):
         self._in_head = False
         if self._refused:
             return
-        size = len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._headers.items())
-        if size > self._server.headers_max:
+        headers_max = self._server.headers_max
+        # Counted exactly only where the bytes that came would allow too much: they may hold a body, too.
+        if not 0 < self._unused <= headers_max and self._size_of_head() > headers_max:
             self._stop_after(_refusal(400, "The headers are too long."))
         elif self._announced() > self._server.body_max:
             self._stop_after(_too_large())
-        elif self._headers.get(b"expect", b"").lower() == b"100-continue" and not self._pending and self._transport:
-            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        elif b"expect" in self._headers:
+            self._continue()
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
         if self._refused:
             return
+        self._unused = 0
         self._body_size += len(body)
         if self._body_size > self._server.body_max:
             self._stop_after(_too_large())
@@ -273,7 +276,7 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         """A request is there."""
         self._in_head = True
-        self._head_size = 0
+        self._unused = 0
         self._since = self._server.now
         if self._refused or self._stopping:
             return
@@ -349,7 +352,7 @@ class Connection(asyncio.Protocol):
                 self.abort()
         elif self._pending:
             return  # we are the slow ones
-        elif waited > (idle_seconds if self._in_head and not self._head_size else request_seconds):
+        elif waited > (idle_seconds if self._in_head and not self._unused else request_seconds):
             self.abort()
 
     def _stop_after(self, answer: Answer | None) -> None:
@@ -377,6 +380,15 @@ class Connection(asyncio.Protocol):
             else:
                 self._transport.pause_reading()
 
+    def _continue(self) -> None:
+        """Tell a client that waits with its body that the body is welcome."""
+        expected = self._headers[b"expect"].lower() == b"100-continue"
+        if expected and not self._pending and self._transport is not None:
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _size_of_head(self) -> int:
+        return len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._headers.items())
+
     def _announced(self) -> int:
         length = self._headers.get(b"content-length", b"")
         return int(length) if length.isdigit() else 0
@@ -388,8 +400,8 @@ class Connection(asyncio.Protocol):
 def inflate(body: bytes, coding: bytes, size_max: int) -> bytes | Answer:
     """The body without its content codings, or the answer to one that does not inflate or is too large inflated.
 
-    DynamoDB takes gzip and deflate, and answers InternalServerError to what is neither. Codings that it does not know are
-    left alone.
+    DynamoDB takes gzip and deflate, and answers InternalServerError to what is neither. Codings that it does not know
+    are left alone.
     """
     for name in reversed(coding.lower().split(b",")):
         window = {b"gzip": 31, b"x-gzip": 31, b"deflate": 15}.get(name.strip())

@@ -1,4 +1,4 @@
-"""The service model as the router uses it: every operation of DynamoDB and its streams, with its compiled input shape."""
+"""The service model as the router uses it: every operation of DynamoDB and its streams, with its compiled shape."""
 
 from __future__ import annotations
 

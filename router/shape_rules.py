@@ -13,7 +13,8 @@ ARN_LENGTH_MAX = 1024
 ENUM_ORDER: dict[str, tuple[str, ...]] = {
     "AttributeAction": ("ADD", "PUT", "DELETE"),
     "ComparisonOperator": (
-        "IN", "NULL", "BETWEEN", "LT", "NOT_CONTAINS", "EQ", "GT", "NOT_NULL", "NE", "LE", "BEGINS_WITH", "GE", "CONTAINS",
+        "IN", "NULL", "BETWEEN", "LT", "NOT_CONTAINS", "EQ", "GT", "NOT_NULL", "NE", "LE", "BEGINS_WITH", "GE",
+        "CONTAINS",
     ),
     "ConditionalOperator": ("OR", "AND"),
     "ProjectionType": ("ALL", "INCLUDE", "KEYS_ONLY"),
@@ -36,28 +37,33 @@ MEMBER_BOUNDS: dict[tuple[str, str], dict[str, int]] = {
     ("ScanInput", "TotalSegments"): {"max": 1_000_000},
 }
 
-# Shapes whose bounds have other texts; whoever knows those checks them: names of attributes with the item or the expression.
+# Shapes whose bounds have other texts; whoever knows those checks them.
 UNCHECKED = frozenset({"AttributeName", "ExpressionAttributeNameVariable", "TableArn"})
 
-# The order in which failed members are listed, where it is not the model's; members not named follow in the model's order.
+# The order in which failed members are listed, where it is not the model's. Members not named follow in the model's.
 MEMBER_ORDER: dict[str, tuple[str, ...]] = {
     "CreateTableInput": ("BillingMode", "ProvisionedThroughput", "KeySchema", "AttributeDefinitions"),
     "ProvisionedThroughput": ("WriteCapacityUnits", "ReadCapacityUnits"),
     "PutItemInput": (
-        "ReturnConsumedCapacity", "Item", "ConditionalOperator", "Expected", "ReturnValues", "ReturnItemCollectionMetrics",
+        "ReturnConsumedCapacity", "Item", "ConditionalOperator", "Expected", "ReturnValues",
+        "ReturnItemCollectionMetrics",
     ),
     "UpdateItemInput": (
-        "ReturnConsumedCapacity", "ReturnValues", "ReturnItemCollectionMetrics", "ConditionalOperator", "Expected", "Key",
+        "ReturnConsumedCapacity", "ReturnValues", "ReturnItemCollectionMetrics", "ConditionalOperator", "Expected",
+        "Key",
     ),
     "DeleteItemInput": (
-        "ReturnConsumedCapacity", "ReturnValues", "ReturnItemCollectionMetrics", "ConditionalOperator", "Expected", "Key",
+        "ReturnConsumedCapacity", "ReturnValues", "ReturnItemCollectionMetrics", "ConditionalOperator", "Expected",
+        "Key",
     ),
 }  # fmt: skip
 
 # Java's names for patterns that Python writes differently.
 PATTERNS: dict[str, str] = {
     r"\p{Print}+": r"[\x20-\x7e]+",
-    r"[\u0020-\uD7FF\uE000-\uFFFD\uD800\uDC00-\uDBFF\uDFFF\r\n\t]*": "[ -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff\r\n\t]*",
+    r"[\u0020-\uD7FF\uE000-\uFFFD\uD800\uDC00-\uDBFF\uDFFF\r\n\t]*": (
+        "[ -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff\r\n\t]*"
+    ),
 }
 
 # Operations on tables word a missing or short TableName differently from those on items.

@@ -1,9 +1,9 @@
 """The shapes of requests, compiled into closures that check one request in a few microseconds.
 
-A request is checked in two passes, as DynamoDB does it. The first looks at types: the first wrong one ends the request with
-`SerializationException`. The second looks at constraints and gathers up to ten of them into one `ValidationException`.
-Both run as one walk here: `check` raises for a wrong type and returns whether all constraints hold; only if not, `gather`
-walks again for the texts.
+A request is checked in two passes, as DynamoDB does it. The first looks at types: the first wrong one ends the request
+with `SerializationException`. The second looks at constraints and gathers up to ten of them into one
+`ValidationException`. Both run as one walk here: `check` raises for a wrong type and returns whether all constraints
+hold; only if not, `gather` walks again for the texts.
 
 Attribute values are not entered: `dynamo.values` checks them while it makes them canonical. Here they are only objects.
 """
@@ -25,8 +25,8 @@ VALUE_TEXT_MAX = 2_000
 MODEL_PACKAGE = "com.amazonaws.dynamodb.v20120810"
 PARAMETERIZED_TYPE = (
     "class sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl cannot be cast to class java.lang.Class "
-    "(sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl and java.lang.Class are in module java.base of loader "
-    "'bootstrap')"
+    "(sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl and java.lang.Class are in module java.base of "
+    "loader 'bootstrap')"
 )
 """What DynamoDB answers where a list or map of lists or maps has a member of another type."""
 

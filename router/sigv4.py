@@ -38,7 +38,7 @@ def parse_authorization(header: str) -> Authorization | None:
 
 
 def access_key(header: str) -> str:
-    """The access key that a header names, "" when it names none. Cheap, and content with headers that are incomplete."""
+    """The access key that a header names, "" when it names none. Cheap, and content with an incomplete header."""
     _, found, rest = header.partition("Credential=")
     return rest.partition("/")[0].strip() if found else ""
 

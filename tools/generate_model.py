@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes router/model.json: the input shapes of every operation, from the service models that botocore ships.
 
-Run it in the project's environment after botocore (a development dependency) has moved. Names, types and bounds only: no prose.
+Run it in the project's environment after botocore (a development dependency) has moved. Names, types and bounds only:
+no prose.
 """
 
 from __future__ import annotations
