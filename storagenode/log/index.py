@@ -1,0 +1,183 @@
+"""What the log holds, in memory: per local partition its latest state and where each of its entries lies.
+
+Recovery and normal writing feed the same `Index` with the same records, so that a restart ends where the writing stood.
+A location is one 64-bit number: segment << 32 | byte offset of the record in the segment.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from replication.effects import HardState
+from replication.messages import Entry
+from storagenode.log import records
+from storagenode.log.records import HEADER_BYTES, frame_record
+
+_OFFSET_BITS: Final = 32
+_OFFSET_MASK: Final = (1 << _OFFSET_BITS) - 1
+
+
+def location(segment: int, offset: int) -> int:
+    """Where a record begins, as one number."""
+    return segment << _OFFSET_BITS | offset
+
+
+def segment_and_offset(place: int) -> tuple[int, int]:
+    """The two halves of a location."""
+    return place >> _OFFSET_BITS, place & _OFFSET_MASK
+
+
+class UnexpectedRecord(ValueError):  # noqa: N818
+    """A record that cannot follow what the log holds: a hole in positions, or an unknown partition."""
+
+
+class Positions:
+    """The entries of one partition: consecutive positions, eight bytes each, and the spans of their epochs."""
+
+    __slots__ = ("epochs", "first", "locations")
+
+    def __init__(self) -> None:
+        self.first = 1
+        self.locations = array("Q")
+        self.epochs: list[tuple[int, int]] = []
+        """(epoch, its first position here), both rising."""
+
+    @property
+    def last(self) -> int:
+        """The last position, or the one before `first` if there is none."""
+        return self.first + len(self.locations) - 1
+
+    def put(self, position: int, epoch: int, place: int) -> None:
+        """Add an entry; one at a position already held replaces that and all after it."""
+        if position != self.first + len(self.locations):
+            self._cut(position)
+        if not self.epochs or self.epochs[-1][0] != epoch:
+            self.epochs.append((epoch, position))
+        self.locations.append(place)
+
+    def restart(self, first: int) -> None:
+        """Forget all entries; the next one will be `first`."""
+        self.first = first
+        self.locations = array("Q")
+        self.epochs = []
+
+    def _cut(self, position: int) -> None:
+        """Make `position` the next one."""
+        if not self.locations or position < self.first:
+            # The first record of a partition whose older segments were trimmed, or a tail that replaces all we have.
+            self.restart(position)
+        elif position > self.last:
+            raise UnexpectedRecord(f"position {position} follows {self.last}")
+        else:
+            del self.locations[position - self.first :]
+            while self.epochs and self.epochs[-1][1] >= position:
+                self.epochs.pop()
+
+
+@dataclass(slots=True)
+class LocalReplica:
+    """The latest state of one partition replica that this log holds."""
+
+    replica: int
+    hard_state: HardState = field(default_factory=lambda: HardState(0, 0))
+    membership_version: int = 0
+    membership: bytes = b""
+    snapshot_epoch: int = 0
+    snapshot_position: int = 0
+    positions: Positions = field(default_factory=Positions)
+
+    def checkpoint(self, partition: int) -> bytes:
+        """The records that a new segment begins with, so that older segments can go."""
+        return b"".join(
+            (
+                frame_record(records.PARTITION_OPENED, partition, self.replica, 0),
+                frame_record(records.MEMBERSHIP, partition, self.replica, self.membership_version, self.membership),
+                frame_record(records.HARD_STATE, partition, self.hard_state.epoch, self.hard_state.vote),
+                frame_record(records.SNAPSHOT, partition, self.snapshot_epoch, self.snapshot_position),
+            )
+        )
+
+
+class Index:
+    """Everything that the log says, without the entries' bytes."""
+
+    def __init__(self) -> None:
+        self.replicas: dict[int, LocalReplica] = {}
+        self.incarnation = 0
+
+    def checkpoint(self) -> bytes:
+        """The state of the node and of every local partition as records."""
+        parts = [frame_record(records.INCARNATION, 0, self.incarnation, 0)]
+        parts += [replica.checkpoint(partition) for partition, replica in sorted(self.replicas.items())]
+        return b"".join(parts)
+
+    def put_entries(self, partition: int, entries: Sequence[Entry], place: int) -> None:
+        """Entries whose records lie one after another from location `place` on."""
+        put = self._replica(partition).positions.put
+        for entry in entries:
+            put(entry.position, entry.epoch, place)
+            place += HEADER_BYTES + len(entry.payload)
+
+    def put_record(self, record_type: int, partition: int, a: int, b: int, payload: bytes) -> None:
+        """A record of any type but ENTRY. Raises UnexpectedRecord if it cannot follow what was put before."""
+        if record_type == records.INCARNATION:
+            self.incarnation = a
+        elif record_type == records.PARTITION_OPENED:
+            if partition not in self.replicas or self.replicas[partition].replica != a:
+                self.replicas[partition] = LocalReplica(a)
+        elif record_type == records.PARTITION_DROPPED:
+            if self._replica(partition).replica == a:
+                del self.replicas[partition]
+        else:
+            self._put_state(record_type, self._replica(partition), a, b, payload)
+
+    def _put_state(self, record_type: int, replica: LocalReplica, a: int, b: int, payload: bytes) -> None:
+        if record_type == records.HARD_STATE:
+            replica.hard_state = HardState(a, b)
+        elif record_type == records.MEMBERSHIP:
+            if a != replica.replica:
+                raise UnexpectedRecord(f"membership of replica {a} in the log of replica {replica.replica}")
+            replica.membership_version, replica.membership = b, payload
+        elif record_type == records.SNAPSHOT:
+            replica.snapshot_epoch, replica.snapshot_position = a, b
+            if b > replica.positions.last:
+                replica.positions.restart(b + 1)
+        else:
+            raise UnexpectedRecord(f"record type {record_type} is not known to this version")
+
+    def replay(self, body: bytes, start: int, end: int, segment: int) -> None:
+        """Take in the records between two offsets of a segment's bytes.
+
+        Raises UnexpectedRecord, or struct.error if a record is cut short; nothing after that record is taken in.
+        """
+        unpack_from, entry, header_bytes = records.HEADER.unpack_from, records.ENTRY, HEADER_BYTES
+        base = location(segment, 0)
+        partition, put = -1, None
+        while start < end:
+            length, record_type, _, _, owner, a, b = unpack_from(body, start)
+            following = start + header_bytes + length
+            if following > end:
+                raise UnexpectedRecord("a record reaches beyond its batch")
+            if record_type == entry:
+                if owner != partition or put is None:
+                    partition, put = owner, self._replica(owner).positions.put
+                put(b, a, base + start)
+            else:
+                self.put_record(record_type, owner, a, b, body[start + header_bytes : following])
+                put = None
+            start = following
+
+    def _replica(self, partition: int) -> LocalReplica:
+        replica = self.replicas.get(partition)
+        if replica is None:
+            raise UnexpectedRecord(f"partition {partition} was never opened here")
+        return replica
+
+
+def is_consecutive(entries: Sequence[Entry]) -> bool:
+    """Whether each entry's position follows the one before."""
+    return all(after.position == before.position + 1 for before, after in pairwise(entries))
