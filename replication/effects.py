@@ -16,17 +16,30 @@ class HardState:
 
 
 @dataclass(frozen=True, slots=True)
+class Fetch:
+    """Entries for `peer` from `first_position` on, no longer in memory: up to `max_bytes` of them, at least one."""
+
+    peer: int
+    first_position: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Effects:
     """Duties, to be done in this order.
 
-    1. `save` and `append` go to the node's log, in this order, to be flushed together. Entries at positions that the log
-       already holds replace those and all after them. When the flush is done the shell calls `Replica.flushed`.
+    1. `save` and `append` go to the node's log, in this order, to be flushed together. Entries at positions that the
+       log already holds replace those and all after them. When the flush is done the shell calls `Replica.flushed`.
     2. `send_at_once` may leave before the flush.
-    3. `wake_peers`: replicas for which `Replica.append_for` now has something; the shell asks when the peer's lane is free.
+    3. `wake_peers`: replicas for which `Replica.append_for` now has something; the shell asks when the peer's lane is
+       free.
     4. `send_after_flush` holds votes and acknowledgements: none may leave before the flush of `save` and `append` (and
        of everything handed over before them).
     5. `apply`: committed entries, in order; the shell applies them and then calls `Replica.applied_to`.
-    6. `role_changed`: leadership was gained or lost, or the known leader changed; mailboxes look again.
+    6. `role_changed`: leadership was gained or lost, the leader began or ceased to serve, or the known leader changed;
+       mailboxes look again.
+    7. `load`: committed positions (first, last) that are to be applied are not in memory, after a restart. The shell
+       reads entries from `first` on, as many as it likes, from its own log and calls `Replica.loaded`.
     """
 
     save: HardState | None = None
@@ -36,6 +49,7 @@ class Effects:
     send_after_flush: tuple[Message, ...] = ()
     apply: tuple[Entry, ...] = ()
     role_changed: bool = False
+    load: tuple[int, int] | None = None
 
 
 NOTHING = Effects()

@@ -25,7 +25,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class VoteRequest:
-    """Asks for a vote, or with `pre` only whether one would be given. `ordered`: the leader asked the sender to stand."""
+    """Asks for a vote, or with `pre` whether one would be given. `ordered`: the leader asked the sender to stand."""
 
     sender: int
     to: int

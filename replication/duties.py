@@ -1,0 +1,36 @@
+"""The effects of one call while it is under way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from replication.effects import NOTHING, Effects, HardState
+from replication.messages import Entry, Message
+
+
+@dataclass(slots=True)
+class Duties:
+    """Collects what `Effects` will say."""
+
+    save: HardState | None = None
+    append: list[Entry] = field(default_factory=list)
+    send_at_once: list[Message] = field(default_factory=list)
+    wake_peers: list[int] = field(default_factory=list)
+    send_after_flush: list[Message] = field(default_factory=list)
+    apply: tuple[Entry, ...] = ()
+    role_changed: bool = False
+    load: tuple[int, int] | None = None
+
+    def effects(self) -> Effects:
+        """What the shell owes; `NOTHING` itself if there is nothing."""
+        effects = Effects(
+            self.save,
+            tuple(self.append),
+            tuple(self.send_at_once),
+            tuple(self.wake_peers),
+            tuple(self.send_after_flush),
+            self.apply,
+            self.role_changed,
+            self.load,
+        )
+        return NOTHING if effects == NOTHING else effects

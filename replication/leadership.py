@@ -1,0 +1,168 @@
+"""A leader's own knowledge in one epoch: its peers' progress, its lease, and when it may serve.
+
+Invariants:
+- it serves once every older lease has surely ended (`waited`) and an entry of its own epoch is applied;
+- once `handing_to` is set it neither reads nor writes, until the epoch ends; the order leaves only after `waited`, so
+  that its target need not wait for leases older than this leader's;
+- an entry counts as replicated where it is durable; of its own log, too, only what is flushed counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replication.effects import Fetch
+from replication.lease import NEVER, Contact
+from replication.log import Log
+from replication.membership import Membership
+from replication.messages import Append, AppendReply, Entry
+from replication.progress import Progress
+from replication.quorum import reached_by_majority
+from replication.timing import Timing
+
+
+class Leadership:
+    """Begins when a replica has won `epoch`, before it has appended anything in it."""
+
+    def __init__(
+        self,
+        replica: int,
+        epoch: int,
+        log: Log,
+        *,
+        membership: Membership,
+        timing: Timing,
+        contact: Contact,
+        now: float,
+        serve_from: float,
+    ) -> None:
+        self.replica = replica
+        self.epoch = epoch
+        self.first_of_epoch = log.last_position + 1
+        self.began = now
+        self.serve_from = serve_from
+        self.waited = False
+        self.handing_to = 0
+        self.hand_over_until = NEVER
+        self.order_sent = False
+        self._log = log
+        self._membership = membership
+        self._timing = timing
+        self._contact = contact
+        self._lease_until = NEVER
+        self._progress = {
+            voter: Progress(next=self.first_of_epoch) for voter in membership.replicas() if voter != replica
+        }
+
+    @property
+    def peers(self) -> tuple[int, ...]:
+        """The other voters."""
+        return tuple(self._progress)
+
+    # When it may serve
+
+    def serves(self, applied: int) -> bool:
+        """Whether leases before this one are over and this epoch has begun to be applied."""
+        return self.waited and applied >= self.first_of_epoch and not self.handing_to
+
+    def lease_valid(self, now: float) -> bool:
+        """Whether a majority's answers to beats cover `now`. Asks the contact only when the known lease has run out."""
+        if now >= self._lease_until:
+            self._lease_until = self._confirmed(now) + self._timing.lease
+        return now < self._lease_until
+
+    def unheard(self, now: float) -> bool:
+        """Whether no majority has answered for an election timeout."""
+        patience = self._timing.election_min
+        if now - self.began <= patience or now - self._lease_until + self._timing.lease <= patience:
+            return False
+        confirmed = self._confirmed(now)
+        self._lease_until = confirmed + self._timing.lease
+        return now - confirmed > patience
+
+    def _confirmed(self, now: float) -> float:
+        return reached_by_majority(
+            self._membership,
+            lambda voter: now if voter == self.replica else self._contact.confirmed_at(voter, self.epoch),
+        )
+
+    # What its peers have
+
+    def replicated(self, durable: int) -> int:
+        """The last position that a majority holds durably; the leader itself does up to `durable`."""
+        return reached_by_majority(
+            self._membership, lambda voter: durable if voter == self.replica else self._progress[voter].match
+        )
+
+    def match_of(self, peer: int) -> int:
+        """Up to where the peer's log is known to be durable and equal."""
+        return self._progress[peer].match
+
+    def matched_by_all(self) -> int:
+        """Up to where every voter's log is durable and equal."""
+        return min((progress.match for progress in self._progress.values()), default=self._log.last_position)
+
+    def has_for(self, peer: int) -> bool:
+        """Whether `append_for` has something to send or to fetch."""
+        progress = self._progress.get(peer)
+        if progress is None or progress.waits() or progress.next < self._log.first_position:
+            return False
+        return progress.probing or progress.next <= self._log.last_position
+
+    def append_for(self, peer: int, max_bytes: int, commit: int) -> Append | Fetch | None:
+        """The next message for a peer, or what must be read for it; nothing if it needs entries that were trimmed."""
+        if not self.has_for(peer):
+            return None
+        progress = self._progress[peer]
+        if progress.next > self._log.last_position:
+            return self._append(peer, progress, (), commit)
+        if progress.next < self._log.memory_first:
+            progress.fetching = progress.next
+            return Fetch(peer, progress.next, max_bytes)
+        return self._append(peer, progress, self._log.take(progress.next, max_bytes), commit)
+
+    def fetched(self, peer: int, entries: Sequence[Entry], commit: int) -> Append | None:
+        """The message with entries that were read for `peer`; None if the world has moved on meanwhile."""
+        progress = self._progress.get(peer)
+        if progress is None or progress.fetching is None:
+            return None
+        wanted, progress.fetching = progress.fetching, None
+        if (
+            not entries
+            or entries[0].position != wanted
+            or self._log.epoch_at(entries[-1].position) != entries[-1].epoch
+        ):
+            return None
+        return self._append(peer, progress, tuple(entries), commit)
+
+    def _append(self, peer: int, progress: Progress, entries: tuple[Entry, ...], commit: int) -> Append:
+        previous = progress.next - 1
+        epoch = self._log.epoch_at(previous)
+        assert epoch is not None, "the epoch before the first position of a log is known"
+        progress.sent(previous + len(entries))
+        return Append(self.replica, peer, self.epoch, previous, epoch, entries, commit)
+
+    def heard(self, reply: AppendReply) -> bool:
+        """Takes a peer's answer in this epoch; whether its durable, equal part grew."""
+        progress = self._progress.get(reply.sender)
+        if progress is None:
+            return False
+        if reply.accepted:
+            assert reply.match <= self._log.last_position, "a peer acknowledged what was never sent"
+            return progress.accepted(reply.match)
+        progress.refused(self._log.last_not_above(reply.match, reply.hint_epoch))
+        return False
+
+    def probe(self, peer: int) -> None:
+        """Nothing more is known of the peer than `match`."""
+        progress = self._progress.get(peer)
+        if progress is not None:
+            progress.restart(progress.match + 1)
+
+    def not_followed(self, peer: int) -> bool:
+        """The peer does not follow this epoch; whether an Append should tell it so now."""
+        progress = self._progress.get(peer)
+        if progress is None or progress.asked or progress.fetching is not None:
+            return False
+        progress.restart(progress.match + 1)
+        return True
