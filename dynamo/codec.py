@@ -1,8 +1,9 @@
 """An item's bytes on the wire, in the log and on disk: a fixed header, then the canonical JSON of the attribute map.
 
 The header's layout is version 1 of the stored format, little-endian: version (1 byte), flags (1), origin region (2),
-item size in DynamoDB's bytes (4), stamp (8), position (8), CRC-32 (4). The CRC covers the header before it, the row key
-and the body. A later layout gets a new version number; the numbers below never change their meaning.
+item size in DynamoDB's bytes (4), stamp (8), position (8), CRC-32 (4). The CRC covers the row key, the header before
+the CRC, and the body, in this order. A later layout gets a new version number; the numbers below never change their
+meaning.
 """
 
 from __future__ import annotations
@@ -88,4 +89,5 @@ def stamp_milliseconds(stamp: int) -> int:
 
 
 def _checksum(head: bytes | memoryview, key: bytes, body: bytes | memoryview) -> int:
-    return crc32(body, crc32(key, crc32(head)))
+    # The header in the middle keeps the end of the key from passing for the beginning of the body.
+    return crc32(body, crc32(head, crc32(key)))
