@@ -2,7 +2,7 @@
 
     python examples/ecommerce.py http://127.0.0.1:8000
 
-Prints what it does and checks every answer; ends with exit code 1 at the first wrong one. Removes its tables at the end.
+Prints what it does and checks every answer; ends with exit code 1 at the first wrong one. Its tables go at the end.
 
     PK            SK                       what
     USER#1        PROFILE                  a customer
