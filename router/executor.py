@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import Protocol, TypeAlias
@@ -126,6 +127,25 @@ class Executor:
 
         self.submit(call, done)
         return await future
+
+    async def call_all(self, calls: Sequence[Call]) -> list[storage_pb2.Reply | ApiError]:
+        """The result of each call, in order. No task is made for any of them."""
+        results: list[storage_pb2.Reply | ApiError | None] = [None] * len(calls)
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        left = len(calls)
+
+        def done(index: int, result: storage_pb2.Reply | ApiError) -> None:
+            nonlocal left
+            results[index] = result
+            left -= 1
+            if not left and not future.done():
+                future.set_result(None)
+
+        for index, call in enumerate(calls):
+            self.submit(call, partial(done, index))
+        if calls:
+            await future
+        return [result for result in results if result is not None]
 
     async def close(self) -> None:
         """End every stream; calls under way end with `ServiceUnavailable`."""

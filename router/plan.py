@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -73,10 +73,14 @@ Plan: TypeAlias = Immediate | Single | Work
 
 
 class Caller(Protocol):
-    """The half of `Executor` that waits for the reply."""
+    """The half of `Executor` that waits for replies."""
 
     async def call(self, call: Call) -> storage_pb2.Reply:
         """The reply, never a refusal. Raises ApiError."""
+        ...
+
+    async def call_all(self, calls: Sequence[Call]) -> list[storage_pb2.Reply | ApiError]:
+        """The result of each call, in order."""
         ...
 
 

@@ -390,6 +390,14 @@ async def test_call_returns_the_reply_or_raises(make: Make) -> None:
         await world.executor.call(Call(TABLE, ONES, storage_pb2.Put(), 1))
 
 
+async def test_call_all_gives_each_result_in_its_place(make: Make) -> None:
+    world = make(n2=refused(Refusal.DISK_FULL))
+    calls = [Call(TABLE, hash_, storage_pb2.Put(), 1) for hash_ in (ZERO, ONES, ZERO)]
+    results = await world.executor.call_all(calls)
+    assert [isinstance(result, ApiError) for result in results] == [False, True, False]
+    assert await world.executor.call_all([]) == []
+
+
 async def test_a_failing_callback_does_not_hurt_the_others(make: Make) -> None:
     world = make()
 
