@@ -132,11 +132,17 @@ class Catalog:
             "Admin/CreateTable", admin_pb2.TableRequest(name=table.name, definition=encode_table(table))
         )
 
-    async def update_table(self, name: str, definition: bytes, schema_version: int) -> Table:
-        """Have the table changed; `schema_version` is what the change was computed from. Raises as `create_table`."""
+    async def update_table(self, name: str, definition: bytes, schema_version: int, table_version: int = 0) -> Table:
+        """Have the table changed to `definition`, which was computed from `schema_version` and, when not 0, from that
+        version of the catalog's record. Raises as `create_table`; "Conflict" says that these have moved meanwhile."""
         return await self._change_table(
             "Admin/UpdateTable",
-            admin_pb2.TableRequest(name=table_name(name), definition=definition, schema_version=schema_version),
+            admin_pb2.TableRequest(
+                name=table_name(name),
+                definition=definition,
+                schema_version=schema_version,
+                table_version=table_version,
+            ),
         )
 
     async def delete_table(self, name: str) -> Table:
