@@ -23,6 +23,7 @@ WRITTEN_BY_SERVICE = 2
 _HEADER = Struct("<BBHIQQ")
 _CRC = Struct("<I")
 _BODY = _HEADER.size + _CRC.size
+_SIZE, _SIZE_AT = Struct("<I"), 4
 
 HEADER_SIZE = _BODY
 
@@ -61,6 +62,12 @@ def header_of(stored: bytes | memoryview) -> ItemHeader:
     if version != VERSION:
         raise CorruptItem(f"format version {version} is unknown")
     return ItemHeader(*fields)
+
+
+def size_of(stored: bytes | memoryview) -> int:
+    """The item's size in DynamoDB's bytes, of stored bytes that passed `verify`."""
+    (size,) = _SIZE.unpack_from(stored, _SIZE_AT)
+    return int(size)
 
 
 def body_of(stored: bytes | memoryview) -> bytes:

@@ -1,0 +1,72 @@
+"""What an entry of a partition's log says: outcomes, not requests, so that apply needs nothing but the log.
+
+Layout, little endian, after one byte of format version and one byte of command:
+
+* WRITE: operation id (8), old size (4), key length (2), stored length (4), then key, stored item (dynamo.codec; a tombstone for
+  a delete) and the reply, as the serialized `WriteReply` that a retried request is answered with.
+* SCHEMA: the table's description as JSON. It is the only way in which apply learns of a schema.
+
+A command's number never changes its meaning (docs/data-format.md).
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TypeAlias
+
+FORMAT_VERSION = 1
+WRITE, SCHEMA = 1, 2
+
+_PREFIX = struct.Struct("<BB")
+_WRITE = struct.Struct("<BBQIHI")
+
+
+class UnknownCommand(Exception):
+    """The entry was written by a newer version than this one, or is not an entry at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteCommand:
+    """One item's new state. `old_size` is 0 when there was no item; `reply` repeats the answer for a retried request."""
+
+    operation_id: int
+    key: bytes
+    stored: bytes
+    old_size: int
+    reply: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaCommand:
+    """The table's description, as `dynamo.table.encode_table` wrote it."""
+
+    definition: bytes
+
+
+Command: TypeAlias = WriteCommand | SchemaCommand
+
+
+def encode_write(operation_id: int, key: bytes, stored: bytes, old_size: int, reply: bytes) -> bytes:
+    """The payload of a WRITE entry."""
+    head = _WRITE.pack(FORMAT_VERSION, WRITE, operation_id, old_size, len(key), len(stored))
+    return b"".join((head, key, stored, reply))
+
+
+def encode_schema(definition: bytes) -> bytes:
+    """The payload of a SCHEMA entry."""
+    return _PREFIX.pack(FORMAT_VERSION, SCHEMA) + definition
+
+
+def decode(payload: bytes) -> Command:
+    """The command in an entry's payload. Raises UnknownCommand."""
+    if payload[:2] == b"\x01\x01":
+        _, _, operation_id, old_size, key_length, stored_length = _WRITE.unpack_from(payload)
+        key_end = _WRITE.size + key_length
+        stored_end = key_end + stored_length
+        return WriteCommand(
+            operation_id, payload[_WRITE.size : key_end], payload[key_end:stored_end], old_size, payload[stored_end:]
+        )
+    if payload[:2] == b"\x01\x02":
+        return SchemaCommand(payload[2:])
+    raise UnknownCommand(f"log entry with version and command {payload[:2].hex()}: not known to this version")

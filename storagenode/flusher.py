@@ -1,0 +1,79 @@
+"""One flush at a time: what is appended to the node's log while one is under way makes up the next.
+
+The flush is where durability comes from, so this is the only place that knows its order: records are written and synced,
+then each partition learns how far its own log is durable, then the messages that waited for it leave.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from cluster.clock import Clock
+from cluster.executor import Executor
+from storagenode.log.node_log import NodeLog
+
+
+class FlushListener(Protocol):
+    """Whoever appended entries and wants to know when they are durable."""
+
+    def log_flushed(self, position: int, epoch: int) -> None:
+        """The partition's log is durable up to `position`, whose entry is of `epoch`."""
+        ...
+
+
+ListenerT = TypeVar("ListenerT", bound=FlushListener)
+
+
+class Flusher:
+    """Writes the node's log from one place. A failure ends `run` with the log's exception, which stops the node."""
+
+    def __init__(self, log: NodeLog, executor: Executor, clock: Clock) -> None:
+        self._log = log
+        self._executor = executor
+        self._clock = clock
+        self._wanted = asyncio.Event()
+        self._positions: dict[FlushListener, tuple[int, int]] = {}
+        self._callbacks: list[Callable[[], None]] = []
+        self._started_at: float | None = None
+        self.flushes = 0
+
+    def appended(self, listener: FlushListener, position: int, epoch: int) -> None:
+        """`listener` has appended entries up to `position`; it is told when they are durable."""
+        self._positions[listener] = (position, epoch)
+        self._wanted.set()
+
+    def after_flush(self, callback: Callable[[], None]) -> None:
+        """Call back once everything appended so far is durable: at once when nothing waits."""
+        if self._started_at is None and not self._log.pending() and not self._positions:
+            callback()
+            return
+        self._callbacks.append(callback)
+        self._wanted.set()
+
+    def hanging_for(self) -> float:
+        """Seconds that the flush under way has taken; 0 when there is none."""
+        return 0.0 if self._started_at is None else self._clock.boottime() - self._started_at
+
+    async def run(self) -> None:
+        """Flush until cancelled. Raises LogBroken or LogFull when a flush fails."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            await self._flush()
+
+    async def _flush(self) -> None:
+        positions, self._positions = self._positions, {}
+        callbacks, self._callbacks = self._callbacks, []
+        if self._log.pending():
+            batch = self._log.take()
+            self._started_at = self._clock.boottime()
+            await self._executor.run(lambda: self._log.write(batch))
+            self._log.written(batch)
+            self._started_at = None
+            self.flushes += 1
+        for listener, (position, epoch) in positions.items():
+            listener.log_flushed(position, epoch)
+        for callback in callbacks:
+            callback()

@@ -1,0 +1,300 @@
+"""One replica on this node: the replication core, the partition's brain, and whoever waits for an answer.
+
+This is shell: it asks the two pure parts what should be done and does it, in the order that `Effects` prescribes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, Protocol, TypeAlias
+
+from cluster.clock import Clock
+from cluster.wire import common_pb2, storage_pb2
+from dynamo.codec import CorruptItem
+from dynamo.table import Table
+from replication.effects import Effects
+from replication.messages import Entry, Message
+from replication.replica import Replica
+from storagenode import commands
+from storagenode.flusher import Flusher
+from storagenode.log.node_log import NodeLog
+from storagenode.partition import Answer, Partition, Propose, Repeat
+from storagenode.query import Page, reply_of
+from storagenode.requests import Responder
+from storagenode.storage.store import Store
+
+Refusal = common_pb2.Refusal
+WriteResult: TypeAlias = storage_pb2.WriteReply | storage_pb2.Failure
+
+
+class Host(Protocol):
+    """What a replica needs of its node."""
+
+    clock: Clock
+    log: NodeLog
+    flusher: Flusher
+
+    def send(self, hosted: HostedReplica, message: Message) -> None:
+        """Bring `message` to the replica that it names."""
+        ...
+
+    def wake(self, hosted: HostedReplica, peer: int) -> None:
+        """There are entries for replica `peer`; fetch them when the lane to its node is free."""
+        ...
+
+    def role_changed(self, hosted: HostedReplica) -> None:
+        """Leadership was gained or lost, or another leader is known."""
+        ...
+
+    def committed(self, hosted: HostedReplica) -> None:
+        """The leader's commit position moved."""
+        ...
+
+    def watch(self, hosted: HostedReplica) -> None:
+        """The replica's deadline may have changed."""
+        ...
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work` beside everything else; its failure stops the node."""
+        ...
+
+    async def read_log(self, partition: int, first_position: int, max_bytes: int) -> tuple[Entry, ...]:
+        """Entries from the node's log, read in a thread."""
+        ...
+
+    async def breathe(self) -> None:
+        """Let others run between two slices of a scan."""
+        ...
+
+
+class HostedReplica:
+    """One replica of a partition on this node.
+
+    `nodes` maps the replica ids of all members to their nodes.
+    """
+
+    def __init__(
+        self, host: Host, partition_id: int, table_id: int, replica: Replica, store: Store, nodes: dict[int, int]
+    ) -> None:
+        self.partition_id = partition_id
+        self.table_id = table_id
+        self.replica = replica
+        self.store = store
+        self.nodes = nodes
+        self.partition = Partition(store)
+        self.wanted_schema: Table | None = None
+        self._host = host
+        self._payloads: list[bytes] = []
+        self._waiting: dict[int, list[tuple[Responder, WriteResult]]] = {}
+        self._was_leader = False
+        self._commit_told = 0
+
+    # --- requests from routers ---
+
+    def handle(self, request: storage_pb2.Request, responder: Responder) -> bool:
+        """Answer a request or gather what it proposes; True when `propose_gathered` has to be called."""
+        kind = request.WhichOneof("operation")
+        if refusal := self._mismatch(request):
+            responder.refuse(refusal)
+            return False
+        try:
+            if kind == "get":
+                self._get(request.get, responder)
+                return False
+            if kind == "query":
+                self._query(request.query, responder)
+                return False
+            if kind == "statistics":
+                responder.statistics(self.partition.statistics())
+                return False
+            return self._write(request, responder)
+        except CorruptItem as error:
+            responder.refuse(Refusal(reason=Refusal.NOT_READY, detail=str(error)))
+            return False
+
+    def _mismatch(self, request: storage_pb2.Request) -> common_pb2.Refusal | None:
+        if request.table != self.table_id:
+            return Refusal(reason=Refusal.NO_SUCH_PARTITION, detail="the partition is another table's")
+        if request.epoch and request.epoch != self.replica.epoch:
+            return self._refusal(Refusal.STALE_EPOCH)
+        schema = self.partition.schema
+        if schema is None:
+            return self._not_serving()
+        if request.schema_version != schema.schema_version:
+            return self._refusal(Refusal.SCHEMA_CHANGED, schema.schema_version)
+        return None
+
+    def _refusal(self, reason: common_pb2.Refusal.Reason, schema_version: int = 0) -> common_pb2.Refusal:
+        leader = self.nodes.get(self.replica.leader, 0)
+        return Refusal(reason=reason, leader_node=leader, epoch=self.replica.epoch, schema_version=schema_version)
+
+    def _not_serving(self) -> common_pb2.Refusal:
+        return self._refusal(Refusal.NOT_READY if self.replica.role == "leader" else Refusal.NOT_LEADER)
+
+    def _may_read(self) -> bool:
+        return self.replica.may_read(self._host.clock.boottime())
+
+    def _get(self, get: storage_pb2.Get, responder: Responder) -> None:
+        if get.consistent and not self._may_read():
+            responder.refuse(self._not_serving())
+            return
+        responder.item(self.partition.get(get))
+
+    def _query(self, query: storage_pb2.Query, responder: Responder) -> None:
+        page = Page()
+        if not self._query_slice(query, page, responder):
+            self._host.start(self._query_on(query, page, responder))
+
+    def _query_slice(self, query: storage_pb2.Query, page: Page, responder: Responder) -> bool:
+        """One slice; True when the request is answered. A strong read needs the lease at each slice."""
+        if query.consistent and not self._may_read():
+            responder.refuse(self._not_serving())
+            return True
+        if not self.partition.query_slice(query, page):
+            return False
+        assert self.partition.schema is not None
+        responder.query(reply_of(page, self.partition.schema))
+        return True
+
+    async def _query_on(self, query: storage_pb2.Query, page: Page, responder: Responder) -> None:
+        try:
+            finished = False
+            while not finished:
+                await self._host.breathe()
+                finished = self._query_slice(query, page, responder)
+        except CorruptItem as error:
+            responder.refuse(Refusal(reason=Refusal.NOT_READY, detail=str(error)))
+
+    def _write(self, request: storage_pb2.Request, responder: Responder) -> bool:
+        if not self.replica.may_write():
+            responder.refuse(self._not_serving())
+            return False
+        wall_ms = int(self._host.clock.wall() * 1000)
+        position = self.replica.last_position + 1 + len(self._payloads)
+        decision = self.partition.decide(request, wall_ms, position)
+        if isinstance(decision, Propose):
+            self._payloads.append(decision.payload)
+            self._waiting[position] = [(responder, decision.reply)]
+            return True
+        if isinstance(decision, Repeat):
+            self._host.start(self._repeat(decision.position, responder))
+        elif decision.after:
+            self._waiting[decision.after].append((responder, decision.reply))
+        elif self._may_read():
+            responder.write(decision.reply)
+        else:
+            # An answer without an entry says what the item is now, so it is as good as a strong read only under the lease.
+            responder.refuse(self._not_serving())
+        return False
+
+    async def _repeat(self, position: int, responder: Responder) -> None:
+        """Answer a retried write from its entry."""
+        (entry, *_) = await self._host.read_log(self.partition_id, position, 1)
+        command = commands.decode(entry.payload)
+        assert isinstance(command, commands.WriteCommand), "an operation id stands for a write"
+        responder.write(storage_pb2.WriteReply.FromString(command.reply))
+
+    def propose_gathered(self) -> None:
+        """Propose what `handle` gathered, as one group of entries."""
+        payloads, self._payloads = self._payloads, []
+        self.perform(self.replica.propose(payloads, self._host.clock.boottime()))
+
+    def want_schema(self, table: Table) -> None:
+        """The catalog's description of the table; a leader that serves an older one writes it to the log."""
+        self.wanted_schema = table
+        self._propose_schema()
+
+    def _propose_schema(self) -> None:
+        wanted, current = self.wanted_schema, self.partition.schema
+        if wanted is None or not self.replica.may_write():
+            return
+        if current is None or current.schema_version < wanted.schema_version:
+            self._payloads.append(self.partition.propose_schema(wanted))
+            self.propose_gathered()
+
+    # --- replication ---
+
+    def step(self, message: Message) -> None:
+        """A message from another replica."""
+        self.perform(self.replica.step(message, self._host.clock.boottime()))
+
+    def perform(self, effects: Effects) -> None:
+        """Do what the core says, in its order."""
+        host = self._host
+        if effects.save is not None:
+            host.log.append_hard_state(self.partition_id, effects.save)
+        if effects.append:
+            host.log.append_entries(self.partition_id, effects.append)
+            last = effects.append[-1]
+            host.flusher.appended(self, last.position, last.epoch)
+        for message in effects.send_at_once:
+            host.send(self, message)
+        for peer in effects.wake_peers:
+            host.wake(self, peer)
+        if effects.send_after_flush:
+            self._after_flush(effects.send_after_flush)
+        if effects.apply:
+            self._apply(effects.apply)
+        if effects.role_changed:
+            self._role_changed()
+        if self.replica.role == "leader" and self.replica.commit != self._commit_told:
+            self._commit_told = self.replica.commit
+            host.committed(self)
+        host.watch(self)
+
+    def _after_flush(self, messages: tuple[Message, ...]) -> None:
+        def leave() -> None:
+            for message in messages:
+                self._host.send(self, message)
+
+        self._host.flusher.after_flush(leave)
+
+    def log_flushed(self, position: int, epoch: int) -> None:
+        """FlushListener: this replica's log is durable up to `position`."""
+        self.perform(self.replica.flushed(position, epoch))
+
+    def _apply(self, entries: tuple[Entry, ...]) -> None:
+        self.partition.apply(entries)
+        position = entries[-1].position
+        self._answer_up_to(position)
+        self.perform(self.replica.applied_to(position))
+        self._propose_schema()
+
+    def _answer_up_to(self, position: int) -> None:
+        waiting = self._waiting
+        for at in list(_up_to(waiting, position)):
+            for responder, reply in waiting.pop(at):
+                responder.write(reply)
+
+    def _role_changed(self) -> None:
+        leads = self.replica.role == "leader"
+        if self._was_leader and not leads:
+            self._refuse_waiting()
+        self._was_leader = leads
+        self._host.role_changed(self)
+        self._propose_schema()
+
+    def _refuse_waiting(self) -> None:
+        """Leadership is gone: what is not applied may or may not survive; the router's retry will tell by its id."""
+        waiting, self._waiting = self._waiting, {}
+        self._payloads.clear()
+        self.partition.abandon()
+        for responders in waiting.values():
+            for responder, _ in responders:
+                responder.refuse(self._refusal(Refusal.NOT_LEADER))
+
+    @property
+    def serving(self) -> bool:
+        """Whether this replica leads, may write and knows its schema."""
+        return self.replica.may_write() and self.partition.schema is not None
+
+
+def _up_to(waiting: dict[int, list[tuple[Responder, WriteResult]]], position: int) -> list[int]:
+    found = []
+    for at in waiting:  # in order of position, since writes are proposed in that order
+        if at > position:
+            break
+        found.append(at)
+    return found
+
+

@@ -1,0 +1,223 @@
+"""The brain of one replica of a partition: decides writes on the leader, applies the log on every replica, answers reads.
+
+Deterministic: it knows its store, the entries of its log and what is passed in, and nothing else. Writes are decided on the
+applied state plus the *overlay*, the outcomes that are proposed and not yet applied. Reads see the applied state alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from cluster.wire import storage_pb2
+from dynamo import codec
+from dynamo.errors import ApiError
+from dynamo.expressions import tree
+from dynamo.expressions.projection import project
+from dynamo.table import Table, decode_table, encode_table
+from dynamo.values import dump, load
+from replication.messages import NORMAL, Entry
+from storagenode import commands
+from storagenode.operation_ids import OperationIds
+from storagenode.query import Page, run_slice
+from storagenode.storage.store import Applied, Store, WriteBatch
+from storagenode.writes import Changed, Old, Outcome, Refused, decide_delete, decide_put, decide_update
+
+STAMP_COUNTER_BITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Propose:
+    """The write goes ahead: this payload, at the position that `decide` was given, and the answer once it is applied."""
+
+    payload: bytes
+    reply: storage_pb2.WriteReply
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """No entry is needed. The answer may leave once everything up to position `after` is applied (0: at once), since it
+    rests on a write that is still in flight there."""
+
+    reply: storage_pb2.WriteReply | storage_pb2.Failure
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """This operation was applied before, at this position of the log, whose entry holds the answer."""
+
+    position: int
+
+
+Decision: TypeAlias = Propose | Answer | Repeat
+
+
+class Partition:
+    """One replica's state machine over its store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._overlay: dict[bytes, tuple[int, bytes | None]] = {}
+        self._in_flight: dict[int, tuple[int, storage_pb2.WriteReply]] = {}
+        self._operations = OperationIds()
+        for first_position, stamp_ms, ids in store.operation_ids():
+            for offset, operation_id in enumerate(ids):
+                if operation_id:
+                    self._operations.add(operation_id, first_position + offset, stamp_ms)
+        self._applied_schema = decode_table(schema) if (schema := store.schema()) else None
+        self.schema = self._applied_schema
+        self._last_stamp = store.applied().stamp
+
+    @property
+    def applied(self) -> Applied:
+        """How far the log is applied, with the counts and the highest stamp of the applied state."""
+        return self._store.applied()
+
+    # --- writes, on the leader ---
+
+    def decide(self, request: storage_pb2.Request, wall_ms: int, position: int) -> Decision:
+        """What becomes of a write. `position` is where its entry will stand if it is proposed; the caller proposes it at once.
+
+        Raises CorruptItem when the item's row fails its checksum.
+        """
+        if joined := self._in_flight.get(request.operation_id):
+            return Answer(joined[1], joined[0])
+        if (applied_at := self._operations.find(request.operation_id)) is not None:
+            return Repeat(applied_at)
+        kind = request.WhichOneof("operation")
+        if kind == "put":
+            key = request.put.key
+            old, resting_on = self._current(key)
+            outcome: Outcome = decide_put(request.put, old)
+        elif kind == "update":
+            key = request.update.key
+            old, resting_on = self._current(key)
+            outcome = decide_update(request.update, old)
+        else:
+            key = request.delete.key
+            old, resting_on = self._current(key)
+            outcome = decide_delete(request.delete, old)
+        if isinstance(outcome, Changed):
+            return self._propose(request.operation_id, key, old, outcome, wall_ms, position)
+        if isinstance(outcome, Refused):
+            return Answer(failure(outcome.error, old.size), resting_on)
+        return Answer(storage_pb2.WriteReply(attributes=outcome.attributes, old_size=old.size), resting_on)
+
+    def _propose(
+        self, operation_id: int, key: bytes, old: Old, changed: Changed, wall_ms: int, position: int
+    ) -> Propose:
+        stamp = self.next_stamp(wall_ms)
+        flags = codec.TOMBSTONE if changed.body is None else 0
+        header = codec.ItemHeader(flags=flags, origin=0, size=changed.size, stamp=stamp, position=position)
+        stored = codec.encode(key, changed.body or b"", header)
+        old_size = old.size
+        reply = storage_pb2.WriteReply(attributes=changed.attributes, old_size=old_size, new_size=changed.size)
+        self._overlay[key] = (position, None if changed.body is None else stored)
+        if operation_id:
+            self._in_flight[operation_id] = (position, reply)
+        payload = commands.encode_write(operation_id, key, stored, old_size, reply.SerializeToString())
+        return Propose(payload, reply)
+
+    def propose_schema(self, table: Table) -> bytes:
+        """The payload that makes `table` the schema; from here on requests are held to it."""
+        self.schema = table
+        return commands.encode_schema(encode_table(table))
+
+    def next_stamp(self, wall_ms: int) -> int:
+        """A hybrid-logical-clock stamp above the clock's and above every stamp that this partition has seen."""
+        self._last_stamp = max(wall_ms << STAMP_COUNTER_BITS, self._last_stamp + 1)
+        return self._last_stamp
+
+    def _current(self, key: bytes) -> tuple[Old, int]:
+        if (pending := self._overlay.get(key)) is not None:
+            return Old(pending[1]), pending[0]
+        return Old(self._row(key)), 0
+
+    def abandon(self) -> None:
+        """Leadership is lost: what was proposed and is not applied may or may not come back through the log."""
+        self._overlay.clear()
+        self._in_flight.clear()
+        self.schema = self._applied_schema
+
+    # --- the log, on every replica ---
+
+    def apply(self, entries: Sequence[Entry]) -> None:
+        """Take committed entries into the store, in one transaction. Raises what the store raises; then nothing is taken."""
+        before = self._store.applied()
+        batch = WriteBatch()
+        items, size, stamp = before.items, before.size, before.stamp
+        ids: list[int] = []
+        schema: Table | None = None
+        for entry in entries:
+            operation_id = 0
+            if entry.kind == NORMAL:
+                command = commands.decode(entry.payload)
+                if isinstance(command, commands.WriteCommand):
+                    header = codec.header_of(command.stored)
+                    gone = bool(header.flags & codec.TOMBSTONE)
+                    if gone:
+                        batch.delete(command.key)
+                    else:
+                        batch.put(command.key, command.stored)
+                    items += (not gone) - (command.old_size > 0)
+                    size += header.size - command.old_size
+                    stamp = max(stamp, header.stamp)
+                    operation_id = command.operation_id
+                else:
+                    schema = decode_table(command.definition)
+                    batch.set_schema(command.definition)
+            ids.append(operation_id)
+        last = entries[-1]
+        batch.applied = Applied(position=last.position, epoch=last.epoch, stamp=stamp, items=items, size=size)
+        batch.add_operation_ids(entries[0].position, stamp >> STAMP_COUNTER_BITS, ids)
+        self._store.write(batch)
+        self._after_apply(entries[0].position, ids, stamp, schema, last.position)
+
+    def _after_apply(self, first: int, ids: list[int], stamp: int, schema: Table | None, last: int) -> None:
+        for offset, operation_id in enumerate(ids):
+            if operation_id:
+                self._operations.add(operation_id, first + offset, stamp >> STAMP_COUNTER_BITS)
+                self._in_flight.pop(operation_id, None)
+        if self._overlay:
+            self._overlay = {key: pending for key, pending in self._overlay.items() if pending[0] > last}
+        self._last_stamp = max(self._last_stamp, stamp)
+        if schema is not None:
+            self._applied_schema = schema
+            if self.schema is None or self.schema.schema_version < schema.schema_version:
+                self.schema = schema
+
+    # --- reads, of the applied state ---
+
+    def get(self, request: storage_pb2.Get) -> storage_pb2.ItemReply:
+        """GetItem. Raises CorruptItem."""
+        stored = self._row(request.key)
+        if stored is None:
+            return storage_pb2.ItemReply()
+        body = codec.body_of(stored)
+        if request.projection:
+            body = dump(project(tree.decode_projection(request.projection), load(body)))
+        return storage_pb2.ItemReply(item=body, size=codec.size_of(stored))
+
+    def query_slice(self, request: storage_pb2.Query, page: Page) -> bool:
+        """Evaluate some more rows into `page`; whether the page is finished. Raises CorruptItem."""
+        assert self.schema is not None, "a partition without a schema serves nothing"
+        return run_slice(self._store, request, self.schema, page)
+
+    def statistics(self) -> storage_pb2.StatisticsReply:
+        """Items and bytes of the applied state."""
+        applied = self._store.applied()
+        return storage_pb2.StatisticsReply(items=applied.items, size=applied.size)
+
+    def _row(self, key: bytes) -> bytes | None:
+        stored = self._store.get(key)
+        if stored is not None:
+            codec.verify(key, stored)
+        return stored
+
+
+def failure(error: ApiError, size: int) -> storage_pb2.Failure:
+    """The wire form of an error that the client sees; `size` of the item that was looked at counts as capacity."""
+    item = dump(error.item) if error.item else b""
+    return storage_pb2.Failure(type=error.type, message=error.message, item=item, size=size)

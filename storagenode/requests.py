@@ -1,0 +1,75 @@
+"""One router's stream of requests: replies gather while others are made, and leave together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from cluster.transport import Stream, TransportError
+from cluster.wire import common_pb2, storage_pb2
+
+
+class Connection:
+    """The node's end of a router's stream."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._replies: list[storage_pb2.Reply] = []
+        self._wanted = asyncio.Event()
+
+    def reply(self, reply: storage_pb2.Reply) -> None:
+        """Send this reply with the next batch."""
+        self._replies.append(reply)
+        self._wanted.set()
+
+    async def serve(self, handle: Callable[[storage_pb2.RequestBatch, Connection], None]) -> None:
+        """Hand every batch to `handle` until the stream ends."""
+        writer = asyncio.ensure_future(self._write())
+        try:
+            while (message := await self._stream.receive()) is not None:
+                handle(storage_pb2.RequestBatch.FromString(message), self)
+        finally:
+            writer.cancel()
+
+    async def _write(self) -> None:
+        try:
+            while True:
+                await self._wanted.wait()
+                self._wanted.clear()
+                replies, self._replies = self._replies, []
+                await self._stream.send(storage_pb2.ReplyBatch(replies=replies).SerializeToString())
+        except TransportError:
+            self._stream.close()
+
+
+class Responder:
+    """Where one request's reply goes."""
+
+    __slots__ = ("_connection", "_id")
+
+    def __init__(self, connection: Connection, id: int) -> None:  # noqa: A002
+        self._connection = connection
+        self._id = id
+
+    def write(self, reply: storage_pb2.WriteReply | storage_pb2.Failure) -> None:
+        """Answer a write."""
+        if isinstance(reply, storage_pb2.WriteReply):
+            self._connection.reply(storage_pb2.Reply(id=self._id, write=reply))
+        else:
+            self._connection.reply(storage_pb2.Reply(id=self._id, failure=reply))
+
+    def item(self, reply: storage_pb2.ItemReply) -> None:
+        """Answer a get."""
+        self._connection.reply(storage_pb2.Reply(id=self._id, item=reply))
+
+    def query(self, reply: storage_pb2.QueryReply) -> None:
+        """Answer a query."""
+        self._connection.reply(storage_pb2.Reply(id=self._id, query=reply))
+
+    def statistics(self, reply: storage_pb2.StatisticsReply) -> None:
+        """Answer a request for statistics."""
+        self._connection.reply(storage_pb2.Reply(id=self._id, statistics=reply))
+
+    def refuse(self, refusal: common_pb2.Refusal) -> None:
+        """Tell the router what it has wrong; no client sees this."""
+        self._connection.reply(storage_pb2.Reply(id=self._id, refusal=refusal))
