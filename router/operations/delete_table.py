@@ -1,0 +1,34 @@
+"""DeleteTable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from dynamo.errors import validation
+from router.context import RequestContext
+from router.operations.describe_table import counts
+from router.plan import Plan, Work
+from router.table_description import describe
+from router.table_lookup import check_idle, find_table
+
+
+def plan(body: dict[str, Any], context: RequestContext) -> Plan:
+    """Check what the catalog at hand tells, then have auto-admin drop the table."""
+
+    async def run() -> bytes:
+        table = await find_table(body["TableName"], context)
+        check_idle(table, "UPDATING")
+        if table.deletion_protection:
+            raise validation(
+                "Resource cannot be deleted as it is currently protected against deletion. "
+                "Disable deletion protection first."
+            )
+        items, size = await counts(table, context)
+        dropped = await context.catalog.delete_table(table.name)
+        now = context.clock.wall()
+        description = describe(dropped, context.region, now, items=items, size=size, status="DELETING")
+        return orjson.dumps({"TableDescription": description})
+
+    return Work(run)

@@ -1,0 +1,158 @@
+"""UpdateTable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import orjson
+
+from dynamo.errors import ApiError, internal, validation
+from dynamo.table import Table, Throughput, encode_table
+from router import table_checks as checks
+from router.context import ACCOUNT_ID, RequestContext
+from router.plan import Plan, Work
+from router.table_checks import INVALID
+from router.table_description import decreases_today, describe, warm_units
+from router.table_lookup import check_idle, find_table
+
+CHANGES = (
+    "ProvisionedThroughput",
+    "BillingMode",
+    "SSESpecification",
+    "TableClass",
+    "DeletionProtectionEnabled",
+    "OnDemandThroughput",
+    "WarmThroughput",
+)
+NOT_SUPPORTED = (
+    "GlobalSecondaryIndexUpdates",
+    "StreamSpecification",
+    "ReplicaUpdates",
+    "MultiRegionConsistency",
+    "GlobalTableWitnessUpdates",
+    "GlobalTableSettingsReplicationMode",
+    "DisassociationProtectionEnabled",
+    "VectorIndexUpdates",
+)
+ATTEMPTS_MAX = 5
+
+
+def plan(body: dict[str, Any], context: RequestContext) -> Plan:
+    """Check the request, compute the table as it will be, and have auto-admin put it in place of the old."""
+    check_request(body)
+
+    async def run() -> bytes:
+        changed = await _change(body, context)
+        description = describe(changed, context.region, context.clock.wall(), status="UPDATING")
+        return orjson.dumps({"TableDescription": description})
+
+    return Work(run)
+
+
+async def _change(body: dict[str, Any], context: RequestContext) -> Table:
+    """Compute and submit the change, again from the new record when someone else's change came first."""
+    for _ in range(ATTEMPTS_MAX):
+        table = await find_table(body["TableName"], context)
+        check_idle(table)
+        record = context.catalog.topology.tables[table.id]
+        changed = changed_table(record.table, body, context)
+        try:
+            return await context.catalog.update_table(
+                table.name, encode_table(changed), record.table.schema_version, record.version
+            )
+        except ApiError as error:
+            if error.type != "Conflict":
+                raise
+        await context.catalog.refresh()
+    raise internal("The table was changed by others time and again")
+
+
+def check_request(body: dict[str, Any]) -> None:
+    """What can be said without the table. Raises ApiError."""
+    billing, throughput = body.get("BillingMode"), body.get("ProvisionedThroughput")
+    checks.check_on_demand_without_units(billing, throughput)
+    checks.check_throughput_bounds(throughput)
+    if not any(body.get(member) is not None for member in (*CHANGES, *NOT_SUPPORTED)):
+        raise validation(
+            "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or "
+            "SSESpecification or ReplicaUpdates is required"
+        )
+    checks.refuse(body, NOT_SUPPORTED)
+
+
+def changed_table(table: Table, body: dict[str, Any], context: RequestContext) -> Table:
+    """The table once the request is done. Raises ApiError."""
+    now = context.clock.wall()
+    table = _with_billing(table, body, now)
+    table = _with_ceilings(table, body.get("OnDemandThroughput") or {})
+    table = _with_warm_throughput(table, body.get("WarmThroughput") or {})
+    changes: dict[str, Any] = {}
+    if "DeletionProtectionEnabled" in body:
+        changes["deletion_protection"] = body["DeletionProtectionEnabled"]
+    if "TableClass" in body:
+        changes |= {"table_class": body["TableClass"], "table_class_changed": now}
+    if "SSESpecification" in body:
+        changes["sse_key"] = checks.sse_key(body["SSESpecification"], context.region, ACCOUNT_ID)
+    return msgspec.structs.replace(table, **changes)
+
+
+def _with_billing(table: Table, body: dict[str, Any], now: float) -> Table:
+    billing, wanted = body.get("BillingMode", table.billing), body.get("ProvisionedThroughput")
+    checks.check_on_demand_without_units(billing, wanted)
+    if body.get("BillingMode") == "PROVISIONED" and not wanted:
+        raise validation(f"{INVALID}ProvisionedThroughput must be specified when BillingMode is PROVISIONED")
+    if billing == "PAY_PER_REQUEST":
+        if table.billing == billing:
+            return table
+        return msgspec.structs.replace(table, billing=billing, on_demand_since=now, throughput=Throughput())
+    if not wanted:
+        return table
+    if table.billing != billing:
+        throughput = Throughput(wanted["ReadCapacityUnits"], wanted["WriteCapacityUnits"])
+        return msgspec.structs.replace(
+            table, billing=billing, throughput=throughput, on_demand_read=-1, on_demand_write=-1
+        )
+    throughput = _changed_throughput(table, wanted["ReadCapacityUnits"], wanted["WriteCapacityUnits"], now)
+    return msgspec.structs.replace(table, throughput=throughput)
+
+
+def _changed_throughput(table: Table, read: int, write: int, now: float) -> Throughput:
+    current = table.throughput
+    if (current.read, current.write) == (read, write):
+        raise validation(
+            "The provisioned throughput for the table will not change. The requested value equals the current value. "
+            f"Current ReadCapacityUnits provisioned for the table: {current.read}. "
+            f"Requested ReadCapacityUnits: {read}. "
+            f"Current WriteCapacityUnits provisioned for the table: {current.write}. "
+            f"Requested WriteCapacityUnits: {write}. "
+            "Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits."
+        )
+    lowered = read < current.read or write < current.write
+    raised = read > current.read or write > current.write
+    return Throughput(
+        read,
+        write,
+        last_increase=now if raised else current.last_increase,
+        last_decrease=now if lowered else current.last_decrease,
+        decreases_today=decreases_today(table, now) + lowered,
+    )
+
+
+def _with_ceilings(table: Table, wanted: dict[str, int]) -> Table:
+    provisioned = "" if table.billing == "PAY_PER_REQUEST" else "the table BillingMode is PROVISIONED"
+    checks.check_on_demand_ceilings(wanted, provisioned=provisioned, lowest=-1)
+    return msgspec.structs.replace(
+        table,
+        on_demand_read=wanted.get("MaxReadRequestUnits", table.on_demand_read),
+        on_demand_write=wanted.get("MaxWriteRequestUnits", table.on_demand_write),
+    )
+
+
+def _with_warm_throughput(table: Table, wanted: dict[str, int]) -> Table:
+    checks.check_warm_throughput(wanted, warm_units(table))
+    return msgspec.structs.replace(
+        table,
+        warm_read=wanted.get("ReadUnitsPerSecond", table.warm_read),
+        warm_write=wanted.get("WriteUnitsPerSecond", table.warm_write),
+    )
