@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +16,6 @@ PAUSE_S = 0.5
 LOG_BYTES_MAX = 20 << 20
 READ_BYTES_MAX = 1 << 20
 LOUD = {"warning", "error", "critical"}
-_LEVEL = re.compile(r"\b(WARNING|ERROR|CRITICAL|Traceback)\b", re.IGNORECASE)
-_HEAD_CHARACTERS = 80
 
 
 def warning_in(line: str) -> str | None:
@@ -30,8 +27,9 @@ def warning_in(line: str) -> str | None:
             return None
         if str(record.get("level", "")).lower() not in LOUD:
             return None
-        return str(record.get("message") or record.get("event") or line)
-    return line.strip() if _LEVEL.search(line[:_HEAD_CHARACTERS]) else None
+        return str(record.get("message") or line)
+    time_and_level = line.split(maxsplit=2)[:2]
+    return line.strip() if time_and_level[1:] and time_and_level[1].lower() in LOUD else None
 
 
 class LogTail:

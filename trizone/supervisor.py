@@ -138,8 +138,9 @@ class Child:
         name, log = self.command.name, self.command.log
         when = f"in {pause:g} s" if pause else "now"
         if self._backoff.looping:
-            self._say(f"{name} has died {self._backoff.deaths} times; look at {log}, which ends: {last_line(log)}")
-        self._say(f"{name} {how_it_ended(code)}; starting it again {when}.")
+            self._say(f"{name} has died {self._backoff.deaths} times; look at {log}.")
+        reason = f" ({last_line(log)})" if code > 0 else ""
+        self._say(f"{name} {how_it_ended(code)}{reason}; starting it again {when}.")
 
     async def stop(self, grace_s: float) -> None:
         """Ask the process to end, and end it after `grace_s`. Returns when it is gone."""

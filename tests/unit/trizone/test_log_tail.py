@@ -17,7 +17,9 @@ from trizone.log_tail import LogTail, warning_in
         ('{"level": "info", "message": "an ERROR of the past was mended"}', None),
         ("12:00:00 WARNING disk nearly full", "12:00:00 WARNING disk nearly full"),
         ("12:00:00 INFO started", None),
-        ("Traceback (most recent call last):", "Traceback (most recent call last):"),
+        ("12:00:00 info an error of the past was mended", None),
+        ("Traceback (most recent call last):", None),
+        ("", None),
         ("{not JSON", None),
     ],
 )
@@ -33,26 +35,26 @@ def said() -> list[str]:
 
 def test_only_what_is_new_and_whole_is_said(tmp_path: Path, said: list[str]) -> None:
     log = tmp_path / "node.log"
-    log.write_text("WARNING of an earlier run\n")
+    log.write_text("1:00 WARNING of an earlier run\n")
     tail = LogTail("node", log, said.append)
     with log.open("a") as file:
-        file.write("INFO hello\nWARNING first\nWARNING sec")
+        file.write("1:00 INFO hello\n1:00 WARNING first\n1:00 WARNING sec")
         file.flush()
         tail.read()
-        assert said == ["node: WARNING first"]
+        assert said == ["node: 1:00 WARNING first"]
         file.write("ond\n")
         file.flush()
         tail.read()
-    assert said == ["node: WARNING first", "node: WARNING second"]
+    assert said == ["node: 1:00 WARNING first", "node: 1:00 WARNING second"]
 
 
 def test_a_log_that_is_not_there_yet(tmp_path: Path, said: list[str]) -> None:
     log = tmp_path / "node.log"
     tail = LogTail("node", log, said.append)
     tail.read()
-    log.write_text("ERROR no\n")
+    log.write_text("1:00 ERROR no\n")
     tail.read()
-    assert said == ["node: ERROR no"]
+    assert said == ["node: 1:00 ERROR no"]
 
 
 def test_a_long_log_is_turned_over(tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +67,7 @@ def test_a_long_log_is_turned_over(tmp_path: Path, said: list[str], monkeypatch:
         tail.read()
         assert log.stat().st_size == 0
         assert (tmp_path / "node.log.1").stat().st_size == 201
-        writer.write("WARNING goes on\n")
+        writer.write("1:00 WARNING goes on\n")
         writer.flush()
         tail.read()
-    assert said == ["node: WARNING goes on"]
+    assert said == ["node: 1:00 WARNING goes on"]
