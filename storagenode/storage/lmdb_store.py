@@ -1,0 +1,204 @@
+"""A partition replica's store in an LMDB environment of its own. The only module that imports lmdb.
+
+Commits are not synced: after a killed process the environment is whole, and the log is replayed from its applied
+position; after a crash of the machine it is thrown away (`marks.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import Final, TypeAlias, cast
+
+import lmdb
+
+from cluster.disk import Disk
+from storagenode.storage import layout
+from storagenode.storage.store import Applied, OperationIdRow, StoreBroken, StoreFull, WriteBatch
+
+MAP_BYTES: Final = 32 << 30
+"""Address space, not memory or disk. Fixed, since it cannot change while transactions are open."""
+
+
+_Rows: TypeAlias = Iterator[tuple[bytes, bytes]]
+"""What a cursor gives without `buffers`; lmdb's types do not tell."""
+
+
+class LmdbStore:
+    """One environment. Reads may come from any thread, writes from one at a time."""
+
+    def __init__(self, path: str, partition: int, replica: int, *, map_bytes: int = MAP_BYTES) -> None:
+        """Open, or create in an existing folder. Raises StoreBroken if it is damaged or another replica's."""
+        with _lmdb_errors():
+            self._environment = lmdb.open(
+                path, map_size=map_bytes, sync=False, metasync=False, create=True, max_spare_txns=2, lib_version=1
+            )
+        try:
+            with _lmdb_errors():
+                self._claim(layout.format_row(partition, replica))
+                with self._environment.begin() as reading:
+                    self._applied = layout.decode_applied(reading.get(layout.APPLIED_KEY))
+        except BaseException:
+            self._environment.close()
+            raise
+
+    def get(self, key: bytes) -> bytes | None:
+        """An item's stored bytes by its row key."""
+        return self._get(layout.ITEM + key)
+
+    def scan(self, start: bytes, end: bytes, *, reverse: bool = False) -> Generator[tuple[bytes, bytes], None, None]:
+        """Rows with start <= key < end, within one read transaction that ends with the iterator."""
+        low, high = layout.item_range(start, end)
+        with _lmdb_errors(), self._environment.begin() as reading, reading.cursor() as cursor:
+            if reverse:
+                yield from _downwards(cursor, low, high)
+            else:
+                yield from _upwards(cursor, low, high)
+
+    def meta(self, name: bytes) -> bytes | None:
+        """What `WriteBatch.meta` set."""
+        return self._get(layout.meta_key(name))
+
+    def applied(self) -> Applied:
+        """How far the log is applied."""
+        return self._applied
+
+    def write(self, batch: WriteBatch) -> None:
+        """One transaction. Raises StoreFull, StoreBroken, ValueError; then nothing of it was kept."""
+        if batch.applied.position < self._applied.position:
+            raise ValueError(f"position {batch.applied.position} is applied after {self._applied.position}")
+        with _lmdb_errors(), self._environment.begin(write=True) as writing:
+            put, delete = writing.put, writing.delete
+            for key, value in layout.rows(batch):
+                if value is None:
+                    delete(key)
+                else:
+                    put(key, value)
+            if batch.forget_operation_ids_before:
+                _forget(writing, batch.forget_operation_ids_before)
+        self._applied = batch.applied
+
+    def operation_ids(self) -> Iterator[OperationIdRow]:
+        """All operation id rows, in order of position."""
+        low, high = layout.OPERATION_IDS, layout.prefix_end(layout.OPERATION_IDS)
+        with _lmdb_errors(), self._environment.begin() as reading, reading.cursor() as cursor:
+            if cursor.set_range(low):
+                for key, value in cast(_Rows, cursor):
+                    if key >= high:
+                        return
+                    yield layout.decode_operation_ids(key, value)
+
+    def sync(self) -> None:
+        """Make everything durable."""
+        with _lmdb_errors():
+            self._environment.sync(True)
+
+    def close(self) -> None:
+        """Close without syncing."""
+        self._environment.close()
+
+    def _get(self, key: bytes) -> bytes | None:
+        try:
+            with self._environment.begin() as reading:
+                value: bytes | None = reading.get(key)
+                return value
+        except lmdb.Error as error:
+            raise _translated(error) from error
+
+    def _claim(self, row: bytes) -> None:
+        """Write whose store this is, or check it."""
+        with self._environment.begin() as reading:
+            found = reading.get(layout.FORMAT_KEY)
+        if found is None:
+            with self._environment.begin(write=True) as writing:
+                writing.put(layout.FORMAT_KEY, row)
+        elif found != row:
+            raise StoreBroken(f"{self._environment.path()} is of another replica or another format")
+
+
+class LmdbStores:
+    """The environments of a node, one folder each under `directory`."""
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        """`disk` must be the machine's own (`cluster.local_disk`): LMDB goes there directly."""
+        self._disk = disk
+        self._directory = directory
+        disk.make_directory(directory)
+
+    def open(self, partition: int, replica: int) -> LmdbStore:
+        """The store of a replica, empty if there was none."""
+        path = self._path(partition, replica)
+        if not self._disk.exists(path):
+            self._disk.make_directory(path)
+            self._disk.sync_directory(self._directory)
+        store = LmdbStore(path, partition, replica)
+        self._disk.sync_directory(path)
+        return store
+
+    def existing(self) -> list[tuple[int, int]]:
+        """(partition, replica) of every store that is there."""
+        found = []
+        for name in self._disk.list(self._directory):
+            partition, _, replica = name.partition("-")
+            found.append((int(partition, 16), int(replica, 16)))
+        return found
+
+    def discard(self, partition: int, replica: int) -> None:
+        """Throw a closed store away."""
+        path = self._path(partition, replica)
+        if self._disk.exists(path):
+            self._disk.remove_tree(path)
+            self._disk.sync_directory(self._directory)
+
+    def _path(self, partition: int, replica: int) -> str:
+        return f"{self._directory}/{partition:016x}-{replica:016x}"
+
+
+def _upwards(cursor: lmdb.Cursor, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
+    if not cursor.set_range(low):
+        return
+    for key, value in cast(_Rows, cursor):
+        if key >= high:
+            return
+        yield key[1:], value
+
+
+def _downwards(cursor: lmdb.Cursor, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
+    found = cursor.prev() if cursor.set_range(high) else cursor.last()
+    if not found:
+        return
+    for key, value in cast(_Rows, cursor.iterprev()):
+        if key < low:
+            return
+        yield key[1:], value
+
+
+def _forget(writing: lmdb.Transaction, position: int) -> None:
+    """Delete the oldest operation id rows that end before `position`, a few of them."""
+    with writing.cursor() as cursor:
+        found = cursor.set_range(layout.OPERATION_IDS)
+        for _ in range(layout.FORGOTTEN_ROWS_MAX):
+            key, value = cast(tuple[bytes, bytes], cursor.item())
+            if not found or not key.startswith(layout.OPERATION_IDS):
+                return
+            if layout.last_position_of(key, value) >= position:
+                return
+            cursor.delete()
+            found = bool(cursor.key())
+
+
+@contextmanager
+def _lmdb_errors() -> Iterator[None]:
+    try:
+        yield
+    except lmdb.Error as error:
+        raise _translated(error) from error
+
+
+def _translated(error: lmdb.Error) -> Exception:
+    """Whether an LMDB error is for lack of room. A full file system comes as a short write that says no more."""
+    if isinstance(error, (lmdb.MapFullError, lmdb.DiskError)) or "SHORT_WRITE" in str(error):
+        return StoreFull(str(error))
+    if isinstance(error, lmdb.BadValsizeError):
+        return ValueError(f"a key is longer than {layout.KEY_BYTES_MAX} bytes or empty")
+    return StoreBroken(str(error))

@@ -1,0 +1,108 @@
+"""The store's twin in memory: the same rows in a sorted map, for tests, simulation and clusters that keep nothing."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Generator, Iterator
+
+from storagenode.storage import layout
+from storagenode.storage.store import Applied, OperationIdRow, WriteBatch
+
+
+class MemoryStore:
+    """A sorted map. It survives `close`, as an environment's pages survive a killed process."""
+
+    def __init__(self) -> None:
+        self._rows: dict[bytes, bytes] = {}
+        self._keys: list[bytes] = []
+        self._applied = Applied()
+        self._open_scans = 0
+
+    def get(self, key: bytes) -> bytes | None:
+        """An item's stored bytes by its row key."""
+        return self._rows.get(layout.ITEM + key)
+
+    def scan(self, start: bytes, end: bytes, *, reverse: bool = False) -> Generator[tuple[bytes, bytes], None, None]:
+        """Rows with start <= key < end, as they were at the first one."""
+        for key, value in self._range(*layout.item_range(start, end), reverse=reverse):
+            yield key[1:], value
+
+    def meta(self, name: bytes) -> bytes | None:
+        """What `WriteBatch.meta` set."""
+        return self._rows.get(layout.meta_key(name))
+
+    def applied(self) -> Applied:
+        """How far the log is applied."""
+        return self._applied
+
+    def write(self, batch: WriteBatch) -> None:
+        """Do all of `batch` or raise ValueError."""
+        if batch.applied.position < self._applied.position:
+            raise ValueError(f"position {batch.applied.position} is applied after {self._applied.position}")
+        changes = list(layout.rows(batch))
+        if any(len(key) > layout.KEY_BYTES_MAX for key, _ in changes):
+            raise ValueError(f"a key is longer than {layout.KEY_BYTES_MAX} bytes or empty")
+        if self._open_scans:
+            # Whoever scans goes on with the old ones.
+            self._rows, self._keys, self._open_scans = dict(self._rows), list(self._keys), 0
+        for key, value in changes:
+            self._put(key, value)
+        self._forget(batch.forget_operation_ids_before)
+        self._applied = batch.applied
+
+    def operation_ids(self) -> Iterator[OperationIdRow]:
+        """All operation id rows, in order of position."""
+        for key, value in self._range(layout.OPERATION_IDS, layout.prefix_end(layout.OPERATION_IDS)):
+            yield layout.decode_operation_ids(key, value)
+
+    def sync(self) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Nothing to do: the rows stay."""
+
+    def _range(self, low: bytes, high: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        rows, keys = self._rows, self._keys
+        first, last = bisect_left(keys, low), bisect_left(keys, high)
+        self._open_scans += 1
+        try:
+            for at in range(last - 1, first - 1, -1) if reverse else range(first, last):
+                yield keys[at], rows[keys[at]]
+        finally:
+            if keys is self._keys:
+                self._open_scans -= 1
+
+    def _put(self, key: bytes, value: bytes | None) -> None:
+        if value is not None:
+            if key not in self._rows:
+                insort(self._keys, key)
+            self._rows[key] = bytes(value)
+        elif self._rows.pop(key, None) is not None:
+            del self._keys[bisect_left(self._keys, key)]
+
+    def _forget(self, position: int) -> None:
+        first = bisect_left(self._keys, layout.OPERATION_IDS)
+        oldest = self._keys[first : first + layout.FORGOTTEN_ROWS_MAX]
+        for key in oldest:
+            if not key.startswith(layout.OPERATION_IDS) or layout.last_position_of(key, self._rows[key]) >= position:
+                return
+            self._put(key, None)
+
+
+class MemoryStores:
+    """The stores of a simulated node."""
+
+    def __init__(self) -> None:
+        self._stores: dict[tuple[int, int], MemoryStore] = {}
+
+    def open(self, partition: int, replica: int) -> MemoryStore:
+        """The store of a replica, empty if there was none."""
+        return self._stores.setdefault((partition, replica), MemoryStore())
+
+    def existing(self) -> list[tuple[int, int]]:
+        """(partition, replica) of every store that is there."""
+        return sorted(self._stores)
+
+    def discard(self, partition: int, replica: int) -> None:
+        """Throw a store away."""
+        self._stores.pop((partition, replica), None)

@@ -1,0 +1,122 @@
+"""What a partition replica needs of its store. The log is the durability; a store only has to be whole.
+
+`storagenode.storage.lmdb_store` is the real one, `memory_store` its twin for tests and simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class StoreError(Exception):
+    """Any failure of a store."""
+
+
+class StoreFull(StoreError):  # noqa: N818
+    """No room for a write. Nothing of it was kept, and the store goes on."""
+
+
+class StoreBroken(StoreError):  # noqa: N818
+    """The store is damaged or its file system fails: throw it away and make it again from the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """How far the log is applied, and what there is then."""
+
+    position: int = 0
+    epoch: int = 0
+    stamp: int = 0
+    """The highest stamp that this partition ever applied."""
+    items: int = 0
+    size: int = 0
+    """In DynamoDB's bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationIdRow:
+    """The operation ids of consecutive positions, 8 bytes each, little-endian; 0: the entry had none."""
+
+    first_position: int
+    stamp_ms: int
+    """The partition's clock at the last of them, in milliseconds."""
+    ids: bytes
+
+    @property
+    def last_position(self) -> int:
+        """The position of the last id."""
+        return self.first_position + len(self.ids) // 8 - 1
+
+
+@dataclass(slots=True)
+class WriteBatch:
+    """What applying some entries changes, in one transaction."""
+
+    applied: Applied
+    items: dict[bytes, bytes | None] = field(default_factory=dict)
+    """Row key → stored bytes, or None to delete."""
+    changes: list[tuple[int, bytes]] = field(default_factory=list)
+    """(position, change row)."""
+    meta: dict[bytes, bytes | None] = field(default_factory=dict)
+    """What apply itself rests on, such as the table's schema, by a short name."""
+    operation_ids: OperationIdRow | None = None
+    forget_operation_ids_before: int = 0
+    """Operation id rows that end before this position may go; a few go with each write."""
+
+
+class Store(Protocol):
+    """The applied state of one partition replica. Reads see whole writes only. Errors are StoreErrors."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """An item's stored bytes, header included, by its row key."""
+        ...
+
+    def scan(self, start: bytes, end: bytes, *, reverse: bool = False) -> Generator[tuple[bytes, bytes], None, None]:
+        """Rows with start <= key < end in order of key, or in reverse; an empty `end` is the end of the partition.
+
+        One view, as of the first row. To be used for a slice of a few milliseconds and then closed (exhausted, or by
+        `contextlib.closing`): while it is open the store cannot reuse space.
+        """
+        ...
+
+    def meta(self, name: bytes) -> bytes | None:
+        """What `WriteBatch.meta` set."""
+        ...
+
+    def applied(self) -> Applied:
+        """How far the log is applied; from memory."""
+        ...
+
+    def write(self, batch: WriteBatch) -> None:
+        """Do all of `batch` or, on any error, nothing. Raises ValueError if it would move the applied position back."""
+        ...
+
+    def operation_ids(self) -> Iterator[OperationIdRow]:
+        """All operation id rows kept, in order of position."""
+        ...
+
+    def sync(self) -> None:
+        """Make everything durable. Raises StoreBroken: then the store is not to be trusted after a restart."""
+        ...
+
+    def close(self) -> None:
+        """Close without syncing. No scan may be open."""
+        ...
+
+
+class Stores(Protocol):
+    """The stores of a node's replicas."""
+
+    def open(self, partition: int, replica: int) -> Store:
+        """The store of a replica, empty if there was none. Raises StoreBroken."""
+        ...
+
+    def existing(self) -> list[tuple[int, int]]:
+        """(partition, replica) of every store that is there."""
+        ...
+
+    def discard(self, partition: int, replica: int) -> None:
+        """Throw a closed store away, to be made again from the log; no error if there is none."""
+        ...
