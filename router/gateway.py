@@ -170,9 +170,11 @@ class Gateway:
         except Exception:
             journey.fail_unexpectedly()
 
-    async def finish(self) -> None:
-        """Wait for the tasks of requests under way."""
-        while self._tasks:
+    async def close(self) -> None:
+        """End the tasks of requests that are still under way: nobody waits for their answers any more."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
             await asyncio.wait(self._tasks)
 
     # --- the stages, in order ---

@@ -18,7 +18,7 @@ from router.table_description import describe
 from router.table_lookup import find_table
 
 STATISTICS_SECONDS = 1.0
-"""How long to wait for a partition's leader, and then for any other replica: counts may be old, but no answer may hang."""
+"""How long to wait for a partition's leader, and then for any other replica: counts may be old, no answer may hang."""
 
 _log = logging.getLogger(__name__)
 

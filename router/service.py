@@ -1,0 +1,140 @@
+"""A router put together from its parts, over whatever clock, chance and network it is given."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+import socket
+
+from cluster.clock import Clock
+from cluster.random_source import RandomSource
+from cluster.settings import RouterSettings
+from cluster.transport import Transport
+from cluster.wire import common_pb2
+from router.catalog import Catalog
+from router.executor import Executor
+from router.gateway import Gateway
+from router.http import HttpServer
+from router.metrics import RequestMetrics
+from router.model import targets
+from router.operations import REGISTRY
+
+BACKLOG = 1_024
+FINISH_SECONDS = 4.0
+"""How long requests under way may take once the router is told to stop."""
+
+
+class ListenError(Exception):
+    """An address that the router must not listen on; the text is one plain sentence."""
+
+
+class Router:
+    """Serves DynamoDB's API from the time that it has a catalog. Holds nothing: any number may run, and die."""
+
+    def __init__(
+        self,
+        settings: RouterSettings,
+        transport: Transport,
+        clock: Clock,
+        random: RandomSource,
+        metrics_address: str = "",
+    ) -> None:
+        self._settings = settings
+        self.requests = RequestMetrics()
+        self._record = common_pb2.RouterRecord(name=settings.name, metrics=metrics_address, pid=os.getpid())
+        self.catalog = Catalog(transport, settings.cluster_id, settings.auto_admins, settings.seeds, self._record)
+        self.executor = Executor(
+            transport,
+            self.catalog,
+            clock,
+            settings.cluster_id,
+            request_time=settings.retry_seconds,
+            silence=settings.silent_node_seconds,
+        )
+        self._gateway = Gateway(
+            targets=targets(),
+            registry=REGISTRY,
+            catalog=self.catalog,
+            executor=self.executor,
+            clock=clock,
+            random=random,
+            region=settings.region,
+            observer=self.requests,
+        )
+        self._http = HttpServer(
+            self._gateway.handle, clock, headers_max=settings.max_headers, body_max=settings.max_body
+        )
+        self._listeners: list[asyncio.Server] = []
+        self.address = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it serves."""
+        return bool(self._listeners)
+
+    @property
+    def connections(self) -> int:
+        """Open connections of clients."""
+        return self._http.connections
+
+    async def start(self, *, shared: bool = True) -> None:
+        """Get the catalog, then listen: on this router's own address and, unless `shared` is False, on the one that all
+        routers of the machine share. Raises ListenError, and OSError when a port is taken."""
+        _check_loopback(self._settings.own_listen)
+        if shared:
+            _check_loopback(self._settings.listen)
+        with contextlib.ExitStack() as sockets:
+            # Bound at once, so that a taken port is told at once and the watch can name the own one; nobody gets in yet.
+            bound = [sockets.enter_context(await _bind(self._settings.own_listen, shared=False))]
+            if shared:
+                bound.append(sockets.enter_context(await _bind(self._settings.listen, shared=True)))
+            host = self._settings.own_listen.rpartition(":")[0]
+            self.address = self._record.address = f"{host}:{bound[0].getsockname()[1]}"
+            self.catalog.start()
+            await self.catalog.ready()
+            loop = asyncio.get_running_loop()
+            self._listeners = [await loop.create_server(self._http, sock=each, backlog=BACKLOG) for each in bound]
+            sockets.pop_all()
+
+    async def stop(self) -> None:
+        """Take no more requests, finish those under way, and end."""
+        for listener in self._listeners:
+            listener.close()
+        self._listeners = []
+        await self._http.close(FINISH_SECONDS)
+        await self._gateway.close()
+        await self.executor.close()
+        await self.catalog.close()
+
+
+async def _bind(address: str, *, shared: bool) -> socket.socket:
+    """A socket bound to "host:port". Raises OSError when the port is taken."""
+    host, _, port = address.rpartition(":")
+    loop = asyncio.get_running_loop()
+    family, kind, protocol, _, place = (await loop.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM))[0]
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        bound.bind(place)
+    except OSError:
+        bound.close()
+        raise
+    bound.setblocking(False)
+    return bound
+
+
+def _check_loopback(address: str) -> None:
+    """Credentials are not verified yet, so nobody but this machine's own users may come in (design §13)."""
+    host = address.rpartition(":")[0].strip("[]")
+    if host == "localhost":
+        return
+    try:
+        loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback:
+        raise ListenError(f"A router serves loopback addresses only while credentials are not verified, not {address}.")
