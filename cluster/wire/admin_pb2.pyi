@@ -21,16 +21,18 @@ class WatchRequest(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., epoch: _Optional[int] = ..., version: _Optional[int] = ..., router: _Optional[_Union[_common_pb2.RouterRecord, _Mapping]] = ...) -> None: ...
 
 class TableRequest(_message.Message):
-    __slots__ = ("cluster_id", "name", "definition", "schema_version")
+    __slots__ = ("cluster_id", "name", "definition", "schema_version", "table_version")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     DEFINITION_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_VERSION_FIELD_NUMBER: _ClassVar[int]
+    TABLE_VERSION_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     name: str
     definition: bytes
     schema_version: int
-    def __init__(self, cluster_id: _Optional[str] = ..., name: _Optional[str] = ..., definition: _Optional[bytes] = ..., schema_version: _Optional[int] = ...) -> None: ...
+    table_version: int
+    def __init__(self, cluster_id: _Optional[str] = ..., name: _Optional[str] = ..., definition: _Optional[bytes] = ..., schema_version: _Optional[int] = ..., table_version: _Optional[int] = ...) -> None: ...
 
 class TableReply(_message.Message):
     __slots__ = ("table", "epoch", "version", "error_type", "error_message")
