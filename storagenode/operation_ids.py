@@ -7,6 +7,7 @@ and at most two. Generations begin at whole multiples of 90 s, so that replicas,
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import Final
 
 GENERATION_MS: Final = 90_000
@@ -79,10 +80,10 @@ class OperationIds:
             bucket += slot
         current.count += 1
 
-    def add_packed(self, first_position: int, stamp_ms: int, ids: bytes) -> None:
-        """Ids of consecutive positions, 8 bytes each, little-endian, as a store keeps them."""
-        for distance, (operation_id,) in enumerate(_ID.iter_unpack(ids)):
-            self.add(operation_id, first_position + distance, stamp_ms)
+    def add_all(self, first_position: int, stamp_ms: int, ids: Iterable[int]) -> None:
+        """Ids of consecutive positions, as a store keeps them."""
+        for position, operation_id in enumerate(ids, first_position):
+            self.add(operation_id, position, stamp_ms)
 
     def find(self, operation_id: int) -> int | None:
         """The position of the entry that did this operation, if that is remembered."""

@@ -91,7 +91,7 @@ def operation_ids_key(first_position: int) -> bytes:
 
 def encode_operation_ids(row: OperationIdRow) -> bytes:
     """The value of an operation id row."""
-    return _checked(_STAMP.pack(row.stamp_ms) + row.ids)
+    return _checked(struct.pack(f"<Q{len(row.ids)}Q", row.stamp_ms, *row.ids))
 
 
 def decode_operation_ids(key: bytes, value: bytes) -> OperationIdRow:
@@ -100,7 +100,8 @@ def decode_operation_ids(key: bytes, value: bytes) -> OperationIdRow:
     if len(data) < _STAMP.size or len(data) % 8:
         raise StoreBroken("an operation id row has an odd length")
     (first_position,) = _POSITION.unpack_from(key, len(OPERATION_IDS))
-    return OperationIdRow(first_position, _STAMP.unpack_from(data)[0], data[_STAMP.size :])
+    stamp_ms, *ids = struct.unpack(f"<{len(data) // 8}Q", data)
+    return OperationIdRow(first_position, stamp_ms, tuple(ids))
 
 
 def last_position_of(key: bytes, value: bytes) -> int:

@@ -14,7 +14,7 @@ import lmdb
 
 from cluster.disk import Disk
 from storagenode.storage import layout
-from storagenode.storage.store import Applied, OperationIdRow, StoreBroken, StoreFull, WriteBatch
+from storagenode.storage.store import SCHEMA, Applied, OperationIdRow, StoreBroken, StoreFull, WriteBatch
 
 MAP_BYTES: Final = 32 << 30
 """Address space, not memory or disk. Fixed, since it cannot change while transactions are open."""
@@ -58,6 +58,10 @@ class LmdbStore:
     def meta(self, name: bytes) -> bytes | None:
         """What `WriteBatch.meta` set."""
         return self._get(layout.meta_key(name))
+
+    def schema(self) -> bytes | None:
+        """What `WriteBatch.set_schema` set."""
+        return self.meta(SCHEMA)
 
     def applied(self) -> Applied:
         """How far the log is applied."""

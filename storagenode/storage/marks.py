@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Final
 
 from cluster.disk import Disk
+from cluster.files import read_file, replace_file
 from storagenode.storage.store import Stores
 
 _BOOT: Final = "boot"
@@ -39,14 +40,10 @@ def last_stop(disk: Disk, directory: str) -> LastStop:
     """Read the marks; changes nothing."""
     if disk.exists(f"{directory}/{_CLEAN}"):
         return LastStop.CLEAN
-    if not disk.exists(f"{directory}/{_BOOT}"):
+    boot_id = read_file(disk, f"{directory}/{_BOOT}")
+    if boot_id is None:
         return LastStop.NEVER_RAN
-    file = disk.open(f"{directory}/{_BOOT}")
-    try:
-        boot_id = file.read_at(0, file.size()).decode(errors="replace")
-    finally:
-        file.close()
-    return LastStop.PROCESS_CRASHED if boot_id == disk.boot_id() else LastStop.MACHINE_CRASHED
+    return LastStop.PROCESS_CRASHED if boot_id == disk.boot_id().encode() else LastStop.MACHINE_CRASHED
 
 
 def discard_untrusted(stop: LastStop, stores: Stores) -> None:
@@ -58,7 +55,7 @@ def discard_untrusted(stop: LastStop, stores: Stores) -> None:
 
 def mark_running(disk: Disk, directory: str) -> None:
     """Before the first write: this boot's id is durable, and then the clean mark durably gone."""
-    _write(disk, directory, _BOOT, disk.boot_id())
+    replace_file(disk, directory, _BOOT, disk.boot_id().encode())
     if disk.exists(f"{directory}/{_CLEAN}"):
         disk.remove(f"{directory}/{_CLEAN}")
         disk.sync_directory(directory)
@@ -66,18 +63,4 @@ def mark_running(disk: Disk, directory: str) -> None:
 
 def mark_clean(disk: Disk, directory: str) -> None:
     """After the last write, when every environment was synced."""
-    _write(disk, directory, _CLEAN, disk.boot_id())
-
-
-def _write(disk: Disk, directory: str, name: str, text: str) -> None:
-    """Put a small file in place, whole or not at all, durably."""
-    temporary = f"{directory}/{name}.new"
-    file = disk.open(temporary, create=True)
-    try:
-        file.truncate(0)
-        file.write_at(0, text.encode())
-        file.sync()
-    finally:
-        file.close()
-    disk.rename(temporary, f"{directory}/{name}")
-    disk.sync_directory(directory)
+    replace_file(disk, directory, _CLEAN, b"")

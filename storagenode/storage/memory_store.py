@@ -6,7 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Generator, Iterator
 
 from storagenode.storage import layout
-from storagenode.storage.store import Applied, OperationIdRow, WriteBatch
+from storagenode.storage.store import SCHEMA, Applied, OperationIdRow, WriteBatch
 
 
 class MemoryStore:
@@ -30,6 +30,10 @@ class MemoryStore:
     def meta(self, name: bytes) -> bytes | None:
         """What `WriteBatch.meta` set."""
         return self._rows.get(layout.meta_key(name))
+
+    def schema(self) -> bytes | None:
+        """What `WriteBatch.set_schema` set."""
+        return self.meta(SCHEMA)
 
     def applied(self) -> Applied:
         """How far the log is applied."""

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, NamedTuple, Protocol
 
 
 class StoreError(Exception):
@@ -35,26 +35,31 @@ class Applied:
     """In DynamoDB's bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class OperationIdRow:
-    """The operation ids of consecutive positions, 8 bytes each, little-endian; 0: the entry had none."""
+EMPTY: Final = Applied()
+SCHEMA: Final = b"schema"
+"""The name in `WriteBatch.meta` of the table's description."""
+
+
+class OperationIdRow(NamedTuple):
+    """The operation ids of consecutive positions."""
 
     first_position: int
     stamp_ms: int
     """The partition's clock at the last of them, in milliseconds."""
-    ids: bytes
+    ids: tuple[int, ...]
+    """One for each position, 64 bits; 0: the entry had none."""
 
     @property
     def last_position(self) -> int:
         """The position of the last id."""
-        return self.first_position + len(self.ids) // 8 - 1
+        return self.first_position + len(self.ids) - 1
 
 
 @dataclass(slots=True)
 class WriteBatch:
     """What applying some entries changes, in one transaction."""
 
-    applied: Applied
+    applied: Applied = EMPTY
     items: dict[bytes, bytes | None] = field(default_factory=dict)
     """Row key → stored bytes, or None to delete."""
     changes: list[tuple[int, bytes]] = field(default_factory=list)
@@ -64,6 +69,23 @@ class WriteBatch:
     operation_ids: OperationIdRow | None = None
     forget_operation_ids_before: int = 0
     """Operation id rows that end before this position may go; a few go with each write."""
+
+    def put(self, key: bytes, stored: bytes) -> None:
+        """Set an item row."""
+        self.items[key] = stored
+
+    def delete(self, key: bytes) -> None:
+        """Delete an item row, if it is there."""
+        self.items[key] = None
+
+    def set_schema(self, definition: bytes) -> None:
+        """Set the table's description that apply works by."""
+        self.meta[SCHEMA] = definition
+
+    def add_operation_ids(self, first_position: int, stamp_ms: int, ids: Sequence[int]) -> None:
+        """Set the ids of this batch's entries; once per batch. Without any id nothing is kept."""
+        if any(ids):
+            self.operation_ids = OperationIdRow(first_position, stamp_ms, tuple(ids))
 
 
 class Store(Protocol):
@@ -83,6 +105,10 @@ class Store(Protocol):
 
     def meta(self, name: bytes) -> bytes | None:
         """What `WriteBatch.meta` set."""
+        ...
+
+    def schema(self) -> bytes | None:
+        """What `WriteBatch.set_schema` set."""
         ...
 
     def applied(self) -> Applied:

@@ -74,12 +74,12 @@ def test_what_a_store_kept_gives_the_same_memory() -> None:
         stamp_ms += random.randint(0, 2_000)
         for distance, operation_id in enumerate(batch):
             live.add(operation_id, position + distance, stamp_ms)
-        rows.append((position, stamp_ms, struct.pack(f"<{len(batch)}Q", *batch)))
+        rows.append((position, stamp_ms, batch))
         position += len(batch)
         seen += batch
     for row in rows:
         if row[0] >= live.first_position:
-            rebuilt.add_packed(*row)
+            rebuilt.add_all(*row)
     assert len(rebuilt) == len(live) > 0
     assert [rebuilt.find(operation_id) for operation_id in seen] == [live.find(operation_id) for operation_id in seen]
 

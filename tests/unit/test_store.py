@@ -76,7 +76,7 @@ def test_other_rows_never_show_among_items(store: Store) -> None:
             {b"\xff" * 40: b"last", b"": b"first"},
             changes=[(1, b"change")],
             meta={b"schema": b"v1"},
-            operation_ids=OperationIdRow(1, 10, bytes(8)),
+            operation_ids=OperationIdRow(1, 10, (5,)),
         )
     )
     assert keys(store) == [b"", b"\xff" * 40]
@@ -129,7 +129,7 @@ def test_a_stored_item_of_half_a_megabyte_comes_back(store: Store) -> None:
 
 def test_operation_ids_come_back_in_order_and_old_ones_go_a_few_at_a_time(store: Store) -> None:
     per_write = layout.FORGOTTEN_ROWS_MAX
-    rows = [OperationIdRow(1 + 2 * n, 1000 + n, bytes([n % 256]) * 16) for n in range(per_write + 10)]
+    rows = [OperationIdRow(1 + 2 * n, 1000 + n, (n + 1, 1 << 63)) for n in range(per_write + 10)]
     for row in rows:
         store.write(WriteBatch(Applied(row.last_position), operation_ids=row))
     assert list(store.operation_ids()) == rows
@@ -141,6 +141,26 @@ def test_operation_ids_come_back_in_order_and_old_ones_go_a_few_at_a_time(store:
     store.write(WriteBatch(Applied(last), forget_operation_ids_before=forgotten_before))
     assert list(store.operation_ids()) == rows[per_write + 5 :]
     store.write(WriteBatch(Applied(last), forget_operation_ids_before=last + 1))
+    assert list(store.operation_ids()) == []
+
+
+def test_a_batch_is_made_step_by_step(store: Store) -> None:
+    batch = WriteBatch()
+    batch.put(b"a", b"1")
+    batch.put(b"b", b"1")
+    batch.delete(b"b")
+    batch.set_schema(b"v1")
+    batch.add_operation_ids(3, 1000, [0, 9])
+    batch.applied = Applied(4)
+    store.write(batch)
+    assert (keys(store), store.schema()) == ([b"a"], b"v1")
+    assert list(store.operation_ids()) == [(3, 1000, (0, 9))]
+
+
+def test_entries_without_ids_leave_no_row(store: Store) -> None:
+    batch = WriteBatch(Applied(2))
+    batch.add_operation_ids(1, 1000, [0, 0])
+    store.write(batch)
     assert list(store.operation_ids()) == []
 
 
@@ -190,12 +210,12 @@ def test_a_damaged_applied_row_is_noticed() -> None:
 
 
 def test_a_damaged_operation_id_row_is_noticed() -> None:
-    row = OperationIdRow(5, 6, bytes(range(16)))
+    row = OperationIdRow(5, 6, (7, 8))
     key, value = layout.operation_ids_key(5), layout.encode_operation_ids(row)
     assert layout.decode_operation_ids(key, value) == row
     assert layout.last_position_of(key, value) == row.last_position == 6
     with pytest.raises(StoreBroken):
-        layout.decode_operation_ids(key, value[:-1] + b"\x00")
+        layout.decode_operation_ids(key, value[:-1] + b"\x01")
 
 
 def test_prefixes_are_one_byte_and_different() -> None:
