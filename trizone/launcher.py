@@ -10,12 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import socket
 import sys
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,13 +25,12 @@ from trizone.errors import CommandError
 from trizone.log_tail import LogTail, follow
 from trizone.readiness import wait_until_ready
 from trizone.supervisor import Child, Command
+from trizone.temporary import temporary_folder
 
 GRACE_S = {"router": 5.0, "storagenode": 10.0, "autoadmin": 5.0}
 """Stop order, and how long each has to end by itself."""
 PATIENCE_S = 15.0
 """How long a start may take before the launcher says what it waits for."""
-EPHEMERAL_PREFIX = "trizone-ephemeral-"
-EPHEMERAL_BYTES_MIN = 2 << 30
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,7 @@ def say(line: str) -> None:
 def up(options: UpOptions) -> int:
     """Run a cluster until SIGINT or SIGTERM; the command's exit code. Raises CommandError when it cannot start."""
     with contextlib.ExitStack() as stack:
-        path = stack.enter_context(ephemeral_folder()) if options.ephemeral else options.data
+        path = stack.enter_context(temporary_folder()) / "data" if options.ephemeral else options.data
         directory = DataDirectory(path)
         directory.lock()
         stack.callback(directory.unlock)
@@ -90,19 +86,6 @@ def found_or_founded(directory: DataDirectory, options: UpOptions) -> ClusterFil
         cluster.nodes_per_zone = wanted
         directory.write_cluster(cluster)
     return cluster
-
-
-@contextlib.contextmanager
-def ephemeral_folder() -> Iterator[Path]:
-    """A folder that is removed at the end: in memory where there is room. Clears those that killed launchers left."""
-    memory = Path("/dev/shm")
-    roomy = memory.is_dir() and shutil.disk_usage(memory).free >= EPHEMERAL_BYTES_MIN
-    parent = memory if roomy else Path(tempfile.gettempdir())
-    for left in parent.glob(EPHEMERAL_PREFIX + "*"):
-        if (left / "lock").exists() and not DataDirectory(left).in_use():
-            shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=EPHEMERAL_PREFIX, dir=parent, ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
 
 
 class Launcher:
