@@ -1,0 +1,39 @@
+"""What auto-admin tells Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from autoadmin.service import AutoAdmin
+from cluster.topology import PartitionState
+
+
+class AutoAdminMetrics(Collector):
+    """Reads the service when it is scraped."""
+
+    def __init__(self, service: AutoAdmin) -> None:
+        self._service = service
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """The gauges."""
+        topology = self._service.topology
+        states = [partition.state for partition in topology.partitions.values()]
+        statuses = [record.table.status for record in topology.tables.values()]
+        yield _gauge("catalog_epoch", "Epoch of the catalog.", topology.epoch)
+        yield _gauge("catalog_version", "Version of the catalog.", topology.version)
+        yield _gauge("tables", "Tables in the catalog.", len(statuses))
+        yield _gauge("tables_creating", "Tables whose partitions are not all led yet.", statuses.count("CREATING"))
+        yield _gauge("partitions", "Partitions in use.", states.count(PartitionState.ACTIVE))
+        yield _gauge(
+            "partitions_dropped", "Orders to drop that are not carried out.", states.count(PartitionState.DROPPED)
+        )
+        yield _gauge("nodes_known", "Storage nodes in the catalog.", len(topology.nodes))
+        yield _gauge("nodes_live", "Storage nodes that report.", self._service.live_nodes)
+        yield _gauge("routers_watching", "Routers that watch the catalog.", len(self._service.routers))
+
+
+def _gauge(name: str, help: str, value: int) -> GaugeMetricFamily:  # noqa: A002
+    return GaugeMetricFamily(f"trizone_autoadmin_{name}", help, value)

@@ -1,0 +1,177 @@
+"""Auto-admin on the network: nodes' sessions, routers' watches, and the calls that change tables."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+
+from autoadmin.adoption import Adoption
+from autoadmin.catalog import with_node
+from autoadmin.executor import Control
+from autoadmin.follower import Follower
+from autoadmin.state import StateStore
+from autoadmin.tables import Tables
+from cluster.clock import Clock
+from cluster.convert import node_from_wire, update_to_wire
+from cluster.executor import Executor
+from cluster.settings import AutoAdminSettings
+from cluster.topology import Topology
+from cluster.transport import Handlers, Server, Stream, Transport
+from cluster.wire import admin_pb2, common_pb2, node_pb2
+
+STRANGERS_MAX = 1_000  # peers of other clusters that are told of in the log
+
+_log = logging.getLogger(__name__)
+
+
+class AutoAdmin:
+    """The service. It decides where everything lives; nothing that reads or writes items waits for it."""
+
+    def __init__(
+        self, settings: AutoAdminSettings, store: StateStore, transport: Transport, executor: Executor, clock: Clock
+    ) -> None:
+        self._settings = settings
+        self._transport = transport
+        self._control = Control(settings.cluster_id, store, executor, clock)
+        self._adoption = Adoption(self._control, transport, clock)
+        self._tables = Tables(self._control, self._adoption, settings)
+        self._sessions: dict[int, Stream] = {}  # by node; the newest counts
+        self._routers: dict[Stream, common_pb2.RouterRecord] = {}
+        self._strangers: set[tuple[str, str]] = set()
+        self._server: Server | None = None
+        self._planning: asyncio.Task[None] | None = None
+
+    @property
+    def address(self) -> str:
+        """Where it listens; empty before `start`."""
+        return self._server.address if self._server else ""
+
+    @property
+    def topology(self) -> Topology:
+        """Catalog and topology as they are now. Only after `start`."""
+        return self._control.topology
+
+    @property
+    def live_nodes(self) -> int:
+        """Storage nodes that report."""
+        return len(self._control.live())
+
+    @property
+    def routers(self) -> list[common_pb2.RouterRecord]:
+        """Routers that watch the catalog."""
+        return list(self._routers.values())
+
+    async def start(self) -> None:
+        """Load the state and serve. Raises StateError, and OSError when the port is taken."""
+        await self._control.load()
+        self._server = await self._transport.serve(self._settings.listen, self._handlers())
+        self._planning = asyncio.create_task(self._control.run())
+
+    async def stop(self) -> None:
+        """End every stream and stop listening."""
+        if self._planning is not None:
+            self._planning.cancel()
+        if self._server is not None:
+            await self._server.stop()
+
+    def _handlers(self) -> Handlers:
+        return Handlers(
+            unary={
+                "Admin/CreateTable": self._tables.create,
+                "Admin/UpdateTable": self._tables.update,
+                "Admin/DeleteTable": self._tables.delete,
+                "Admin/Refresh": self._refresh,
+                "Admin/Status": self._status,
+            },
+            streams={"Node/Session": self._session, "Admin/Watch": self._watch},
+        )
+
+    # --- storage nodes ---
+
+    async def _session(self, stream: Stream) -> None:
+        """A node's session: reports come up, the whole catalog and then every change go down."""
+        message = await stream.receive()
+        if message is None:
+            return
+        first = node_pb2.Report.FromString(message)
+        if self._is_stranger(first.cluster_id, f"storage node {first.node.name} at {first.node.address}"):
+            return
+        node = first.node.node
+        if (older := self._sessions.get(node)) is not None:
+            older.close()
+        self._sessions[node] = stream
+        follower = Follower(self._control, stream, 0, 0)
+        pushing: asyncio.Task[None] | None = None
+        try:
+            await self._take_report(first)
+            _log.info("storage node %s (%s) is here", first.node.name, first.node.zone, extra={"node": node})
+            pushing = asyncio.create_task(follower.run())
+            while (message := await stream.receive()) is not None:
+                if self._sessions.get(node) is stream:
+                    await self._take_report(node_pb2.Report.FromString(message))
+        finally:
+            if pushing is not None:
+                pushing.cancel()
+            if self._sessions.get(node) is stream:
+                del self._sessions[node]
+                self._control.lost(node)
+                _log.info("storage node %s is gone", first.node.name, extra={"node": node})
+
+    async def _take_report(self, report: node_pb2.Report) -> None:
+        self._control.heard(report)
+        await self._adoption.consider()
+        if not self._adoption.needed:
+            place = node_from_wire(report.node)
+            await self._control.change(lambda catalog: with_node(catalog, place))
+
+    # --- routers ---
+
+    async def _watch(self, stream: Stream) -> None:
+        """A watch: what the watcher lacks, then every change. It may say again what it holds at any time."""
+        follower: Follower | None = None
+        pushing: asyncio.Task[None] | None = None
+        try:
+            while (message := await stream.receive()) is not None:
+                request = admin_pb2.WatchRequest.FromString(message)
+                if self._is_stranger(request.cluster_id, f"watcher {request.router.name}"):
+                    return
+                if request.HasField("router"):
+                    self._routers[stream] = request.router
+                if follower is None:
+                    follower = Follower(self._control, stream, request.epoch, request.version)
+                    pushing = asyncio.create_task(follower.run())
+                else:
+                    follower.restart(request.epoch, request.version)
+        finally:
+            if pushing is not None:
+                pushing.cancel()
+            self._routers.pop(stream, None)
+
+    async def _refresh(self, message: bytes) -> bytes:
+        request = admin_pb2.WatchRequest.FromString(message)
+        if self._is_stranger(request.cluster_id, "a caller of Admin/Refresh"):
+            return common_pb2.CatalogUpdate(cluster_id=self._settings.cluster_id).SerializeToString()
+        return self._control.difference(request.epoch, request.version)
+
+    async def _status(self, message: bytes) -> bytes:
+        request = admin_pb2.StatusRequest.FromString(message)
+        if self._is_stranger(request.cluster_id, "a caller of Admin/Status"):
+            return admin_pb2.StatusReply().SerializeToString()
+        live = self._control.live()
+        return admin_pb2.StatusReply(
+            catalog=update_to_wire(self._control.topology.full()),
+            nodes=[seen.report for node, seen in sorted(self._control.view.nodes.items()) if node in live],
+            routers=self.routers,
+            pid=os.getpid(),
+        ).SerializeToString()
+
+    def _is_stranger(self, cluster_id: str, who: str) -> bool:
+        """Whether a peer is of another cluster; then the log says so, once for each, as they try again for ever."""
+        own = self._settings.cluster_id
+        if cluster_id == own:
+            return False
+        if (cluster_id, who) not in self._strangers and len(self._strangers) < STRANGERS_MAX:
+            self._strangers.add((cluster_id, who))
+            _log.error("%s is refused: it is of cluster %s, and this auto-admin of %s", who, cluster_id, own)
+        return True
