@@ -10,6 +10,7 @@ from dynamo.errors import ApiError
 from dynamo.table import Table
 from dynamo.values import Item, load
 from router.consumed import body_of, collection_member, consumed_member
+from router.plan import StalePlanError
 
 _STATUS = {"InternalServerError": 500, "ServiceUnavailable": 503}
 
@@ -19,6 +20,11 @@ def failure(reply: storage_pb2.Reply) -> ApiError:
     failed = reply.failure
     item = load(failed.item) if failed.item else None
     return ApiError(failed.type, failed.message, status=_STATUS.get(failed.type, 400), item=item)
+
+
+def retryable(error: ApiError) -> bool:
+    """Whether a batch's member that met this error may come back as unprocessed, for the client to try again."""
+    return error.status >= 500 and not isinstance(error, StalePlanError)
 
 
 def write_body(reply: storage_pb2.Reply, body: dict[str, Any], table: Table, key: Item) -> bytes:

@@ -1,0 +1,135 @@
+"""BatchGetItem: up to 100 items of any tables, each read on its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from cluster.wire import storage_pb2
+from dynamo.capacity import read_units
+from dynamo.errors import ApiError, validation
+from dynamo.keys import HASH_SIZE, row_key, validate_key
+from dynamo.table import Table
+from dynamo.values import Item, canonical_item
+from router.consumed import body_of, consumed
+from router.context import RequestContext
+from router.operations.parameters import GET
+from router.operations.projections import encoded_projection
+from router.operations.replies import failure, retryable
+from router.operations.tables import with_tables
+from router.plan import Call, Plan, Work
+
+KEYS_MAX = 100
+ANSWER_BYTES_MAX = 16 << 20
+"""DynamoDB's bytes of all items of one answer; the rest of the keys come back in UnprocessedKeys."""
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """One table's part: canonical keys in the request's order, and what became of it."""
+
+    request: dict[str, Any]
+    keys: list[Item]
+    projection: bytes
+    items: list[bytes] = field(default_factory=list)
+    units: float = 0.0
+    unprocessed: list[Any] = field(default_factory=list)
+
+    @property
+    def consistent(self) -> bool:
+        return bool(self.request.get("ConsistentRead", False))
+
+
+def plan(body: dict[str, Any], context: RequestContext) -> Plan:
+    """What a BatchGetItem request asks for. Raises ApiError."""
+    requests: dict[str, dict[str, Any]] = body["RequestItems"]
+    wanted = {name: _wanted(request) for name, request in requests.items()}
+    if sum(len(part.keys) for part in wanted.values()) > KEYS_MAX:
+        raise validation("Too many items requested for the BatchGetItem call")
+
+    def for_tables(tables: dict[str, Table]) -> Plan:
+        calls = [call for name, table in tables.items() for call in _calls(table, wanted[name], context)]
+
+        async def run() -> bytes:
+            _distribute(await context.executor.call_all(calls), wanted)
+            return _body(body, tables, wanted)
+
+        return Work(run)
+
+    return with_tables(context, list(wanted), for_tables)
+
+
+def _wanted(request: dict[str, Any]) -> _Wanted:
+    projected = GET.check(request)
+    keys = [canonical_item(key) for key in request["Keys"]]
+    return _Wanted(request, keys, encoded_projection(request) if projected else b"")
+
+
+def _calls(table: Table, part: _Wanted, context: RequestContext) -> list[Call]:
+    for key in part.keys:
+        validate_key(table, key)
+    # As they were written: DynamoDB takes 1000 and 1e3 for two keys here, though not in BatchWriteItem.
+    if len({orjson.dumps(key, option=orjson.OPT_SORT_KEYS) for key in part.request["Keys"]}) < len(part.keys):
+        raise validation("Provided list of item keys contains duplicates")
+    rows = [row_key(table.keys, table.attribute_types, key) for key in part.keys]
+    consistent = part.consistent
+    return [
+        Call(
+            table,
+            row[:HASH_SIZE],
+            storage_pb2.Get(key=row, consistent=consistent, projection=part.projection),
+            0,
+            not consistent,
+            context.request_id,
+        )
+        for row in rows
+    ]
+
+
+def _distribute(results: list[storage_pb2.Reply | ApiError], wanted: dict[str, _Wanted]) -> None:
+    """Give each table what was read for it. Raises ApiError if no key at all could be read, or for a final error."""
+    room = ANSWER_BYTES_MAX
+    read = 0
+    last_error: ApiError | None = None
+    replies = iter(results)
+    for part in wanted.values():
+        for raw in part.request["Keys"]:
+            result = next(replies)
+            error = result if isinstance(result, ApiError) else _failed(result)
+            if error is not None:
+                if not retryable(error):
+                    raise error
+                last_error = error
+                part.unprocessed.append(raw)
+                continue
+            assert isinstance(result, storage_pb2.Reply)
+            read += 1
+            if result.item.size > room:
+                room = 0  # nothing that follows is taken either, small as it may be
+                part.unprocessed.append(raw)
+                continue
+            room -= result.item.size
+            part.units += read_units(result.item.size, part.consistent)
+            if result.item.item:
+                part.items.append(result.item.item)
+    if last_error is not None and not read:
+        raise last_error
+
+
+def _failed(reply: storage_pb2.Reply) -> ApiError | None:
+    return failure(reply) if reply.HasField("failure") else None
+
+
+def _body(body: dict[str, Any], tables: dict[str, Table], wanted: dict[str, _Wanted]) -> bytes:
+    responses = b",".join(b"%b:[%b]" % (orjson.dumps(name), b",".join(part.items)) for name, part in wanted.items())
+    unprocessed = {
+        name: {**part.request, "Keys": part.unprocessed} for name, part in wanted.items() if part.unprocessed
+    }
+    detail = body.get("ReturnConsumedCapacity", "NONE")
+    capacity = b""
+    if detail != "NONE":
+        shown = [consumed(table, wanted[name].units, detail) for name, table in tables.items()]
+        capacity = b',"ConsumedCapacity":' + orjson.dumps(shown)
+    return body_of(b',"Responses":{%b}' % responses, b',"UnprocessedKeys":' + orjson.dumps(unprocessed), capacity)

@@ -1,0 +1,159 @@
+"""BatchWriteItem: up to 25 puts and deletes, each done on its own; all are checked before any is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from cluster.wire import storage_pb2
+from dynamo.capacity import write_units
+from dynamo.errors import ApiError, validation
+from dynamo.item import ITEM_SIZE_MAX, item_size, item_too_large
+from dynamo.keys import HASH_SIZE, key_of, row_key, validate_index_keys, validate_item_key, validate_key
+from dynamo.table import Table
+from dynamo.values import Item, canonical_item, dump
+from router.consumed import body_of, collection, consumed
+from router.context import RequestContext
+from router.operations.replies import failure, retryable
+from router.operations.tables import with_tables
+from router.plan import Call, Plan, Work
+
+REQUESTS_MAX = 25
+
+
+@dataclass(slots=True)
+class _Write:
+    """One member: a put of `item`, or a delete of the item with that key."""
+
+    raw: dict[str, Any]
+    item: Item
+    put: bool
+    size: int
+
+
+@dataclass(slots=True)
+class _Written:
+    """What became of one table's members."""
+
+    units: float = 0.0
+    unprocessed: list[Any] = field(default_factory=list)
+    collections: dict[str, Any] = field(default_factory=dict)
+
+
+def plan(body: dict[str, Any], context: RequestContext) -> Plan:
+    """What a BatchWriteItem request asks for. Raises ApiError."""
+    requests: dict[str, list[dict[str, Any]]] = body["RequestItems"]
+    writes = {name: _writes(name, members) for name, members in requests.items()}
+    if sum(len(members) for members in writes.values()) > REQUESTS_MAX:
+        raise validation("Too many items requested for the BatchWriteItem call")
+
+    def for_tables(tables: dict[str, Table]) -> Plan:
+        calls: list[Call] = []
+        seen: set[tuple[int, bytes]] = set()
+        for name, table in tables.items():
+            calls += _calls(table, writes[name], context, len(calls), seen)
+
+        async def run() -> bytes:
+            written = _distribute(await context.executor.call_all(calls), writes, tables)
+            return _body(body, tables, written)
+
+        return Work(run)
+
+    return with_tables(context, list(writes), for_tables)
+
+
+def _writes(name: str, members: list[dict[str, Any]]) -> list[_Write]:
+    if not members:
+        raise validation(f"The batch write request list for a table cannot be null or empty: {name}")
+    return [_write(member) for member in members]
+
+
+def _write(member: dict[str, Any]) -> _Write:
+    if ("PutRequest" in member) is ("DeleteRequest" in member):
+        raise validation(
+            "Supplied AttributeValue has more than one datatypes set, "
+            "must contain exactly one of the supported datatypes"
+        )
+    if "DeleteRequest" in member:
+        return _Write(member, canonical_item(member["DeleteRequest"]["Key"]), False, 0)
+    item = canonical_item(member["PutRequest"]["Item"])
+    size = item_size(item)
+    if size > ITEM_SIZE_MAX:
+        raise item_too_large()
+    return _Write(member, item, True, size)
+
+
+def _calls(
+    table: Table, writes: list[_Write], context: RequestContext, first: int, seen: set[tuple[int, bytes]]
+) -> list[Call]:
+    """The calls for one table's members, the first of which is the request's member number `first`.
+
+    `seen` are the rows of the request so far: a table may be named twice, by name and by ARN.
+    """
+    calls = []
+    for index, write in enumerate(writes, first):
+        if write.put:
+            validate_item_key(table, write.item)
+            validate_index_keys(table, write.item)
+        else:
+            validate_key(table, write.item)
+        row = row_key(table.keys, table.attribute_types, write.item)
+        if (table.id, row) in seen:
+            raise validation("Provided list of item keys contains duplicates")
+        seen.add((table.id, row))
+        operation = (
+            storage_pb2.Put(key=row, item=dump(write.item), size=write.size)
+            if write.put
+            else storage_pb2.Delete(key=row)
+        )
+        calls.append(
+            Call(table, row[:HASH_SIZE], operation, context.operation_id(index), request_id=context.request_id)
+        )
+    return calls
+
+
+def _distribute(
+    results: list[storage_pb2.Reply | ApiError], writes: dict[str, list[_Write]], tables: dict[str, Table]
+) -> dict[str, _Written]:
+    """What became of each table's members. Raises ApiError if none at all could be done, or for a final error."""
+    written = {name: _Written() for name in writes}
+    done = 0
+    last_error: ApiError | None = None
+    replies = iter(results)
+    for name, members in writes.items():
+        part = written[name]
+        for write in members:
+            result = next(replies)
+            if not isinstance(result, ApiError) and result.HasField("failure"):
+                result = failure(result)
+            if isinstance(result, ApiError):
+                if not retryable(result):
+                    raise result
+                last_error = result
+                part.unprocessed.append(write.raw)
+                continue
+            done += 1
+            part.units += write_units(result.write.old_size, result.write.new_size)
+            table = tables[name]
+            metrics = collection(table, key_of(table, write.item))
+            part.collections[dump(metrics["ItemCollectionKey"]).decode()] = metrics
+    if last_error is not None and not done:
+        raise last_error
+    return written
+
+
+def _body(body: dict[str, Any], tables: dict[str, Table], written: dict[str, _Written]) -> bytes:
+    unprocessed = {name: part.unprocessed for name, part in written.items() if part.unprocessed}
+    members = [b',"UnprocessedItems":' + orjson.dumps(unprocessed)]
+    if body.get("ReturnItemCollectionMetrics") == "SIZE":
+        collections = {
+            name: list(written[name].collections.values()) for name, table in tables.items() if table.local_indexes
+        }
+        members.append(b',"ItemCollectionMetrics":' + orjson.dumps(collections))
+    detail = body.get("ReturnConsumedCapacity", "NONE")
+    if detail != "NONE":
+        shown = [consumed(table, written[name].units, detail) for name, table in tables.items()]
+        members.append(b',"ConsumedCapacity":' + orjson.dumps(shown))
+    return body_of(*members)
