@@ -57,7 +57,10 @@ class Template:
         "encoded_projection",
         "encoded_update",
         "filter",
+        "filter_attributes",
         "key_condition",
+        "legacy_filter",
+        "nested_attributes",
         "projection",
         "update",
     )
@@ -71,6 +74,9 @@ class Template:
         filter: Condition | None = None,  # noqa: A002
         projection: Projection | None = None,
         checks: _Checks = (),
+        filter_attributes: frozenset[str] = frozenset(),
+        nested_attributes: frozenset[str] = frozenset(),
+        legacy_filter: bool = False,
     ) -> None:
         self.update = update
         self.condition = condition
@@ -78,6 +84,9 @@ class Template:
         self.filter = filter
         self.projection = projection
         self.checks = checks
+        self.filter_attributes = filter_attributes
+        self.nested_attributes = nested_attributes
+        self.legacy_filter = legacy_filter
         self.encoded_update = b"" if update is None else encode(update)
         self.encoded_condition = b"" if condition is None else encode(condition)
         self.encoded_filter = b"" if filter is None else encode(filter)
@@ -116,6 +125,21 @@ class Compiled:
     @property
     def projection(self) -> Projection | None:
         return self._template.projection
+
+    @property
+    def filter_attributes(self) -> frozenset[str]:
+        """The attributes that the filter's paths begin with."""
+        return self._template.filter_attributes
+
+    @property
+    def nested_attributes(self) -> frozenset[str]:
+        """The attributes that some path of any expression leads into."""
+        return self._template.nested_attributes
+
+    @property
+    def legacy_filter(self) -> bool:
+        """Whether the filter is a QueryFilter or ScanFilter."""
+        return self._template.legacy_filter
 
     @property
     def encoded_condition(self) -> bytes:
@@ -185,6 +209,7 @@ def _template(texts: _Texts, names: tuple[tuple[str, str], ...], value_names: tu
     resolver = Resolver(dict(names), {name: slot for slot, name in enumerate(value_names)})
     checks: list[tuple[str, types.Check]] = []
     trees: list[Any] = []
+    attributes: dict[str, frozenset[str]] = {}
     for (label, parse, check, resolve), text in zip(_KINDS, texts, strict=True):
         try:
             trees.append(None if text is None else _resolved(label, text, parse, check, resolve, resolver))
@@ -192,7 +217,9 @@ def _template(texts: _Texts, names: tuple[tuple[str, str], ...], value_names: tu
             checks += [(label, each) for each in resolver.checks]
             raise _RejectedError(request_validation(f"Invalid {label}: {malformed}"), tuple(checks)) from None
         checks += [(label, each) for each in resolver.checks]
+        attributes[label] = frozenset(resolver.attributes)
         resolver.checks.clear()
+        resolver.attributes.clear()
     _check_used("ExpressionAttributeNames", [name for name, _ in names], resolver.used_names, checks)
     _check_used("ExpressionAttributeValues", value_names, resolver.used_values, checks)
     update, condition, key_condition, filter_, projection = trees
@@ -203,6 +230,8 @@ def _template(texts: _Texts, names: tuple[tuple[str, str], ...], value_names: tu
         filter=filter_,
         projection=projection,
         checks=tuple(checks),
+        filter_attributes=attributes["FilterExpression"],
+        nested_attributes=frozenset(resolver.nested_attributes),
     )
 
 

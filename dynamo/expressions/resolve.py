@@ -73,6 +73,8 @@ class Resolver:
         self.checks: list[types.Check] = []
         self.used_names: set[str] = set()
         self.used_values: set[str] = set()
+        self.attributes: set[str] = set()  # that paths begin with
+        self.nested_attributes: set[str] = set()  # that paths lead into
 
     # --- conditions ---
 
@@ -219,6 +221,10 @@ class Resolver:
     def _path(self, path: RawPath) -> Path:
         steps = tuple([self._step(step) for step in path.steps])
         check_depth(steps)
+        attribute = cast(str, steps[0])
+        self.attributes.add(attribute)
+        if len(steps) > 1:
+            self.nested_attributes.add(attribute)
         return Path(steps)
 
     def _step(self, step: str | int) -> str | int:
