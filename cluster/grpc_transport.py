@@ -9,8 +9,12 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import os
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
+
+# What gRPC's core would write to stderr by itself is reported here as errors.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import grpc
 from grpc import aio

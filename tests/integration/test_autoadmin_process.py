@@ -144,4 +144,4 @@ async def test_a_taken_port_is_one_sentence_and_exit_code_2(process: Process) ->
     with socket.create_server(("127.0.0.1", int(process.settings.listen.rpartition(":")[2]))):
         _, errors = await (running := await process.start()).communicate()
     assert running.returncode == 2
-    assert errors.decode().splitlines()[-1] == f"cannot listen on {process.settings.listen}: the port is in use."
+    assert errors.decode() == f"cannot listen on {process.settings.listen}: the port is in use.\n"
