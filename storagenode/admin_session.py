@@ -1,4 +1,5 @@
-"""A node's stream to auto-admin: reports go up, the catalog comes down. Without auto-admin a node serves on all the same."""
+"""A node's stream to auto-admin: reports go up, the catalog comes down. Without auto-admin a node serves on all the
+same."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Layout, little endian, after one byte of format version and one byte of command:
 
-* WRITE: operation id (8), old size (4), key length (2), stored length (4), then key, stored item (dynamo.codec; a tombstone for
+* WRITE: operation id (8), old size (4), key length (2), stored length (4), then key, stored item (dynamo.codec; a
+tombstone for
   a delete) and the reply, as the serialized `WriteReply` that a retried request is answered with.
 * SCHEMA: the table's description as JSON. It is the only way in which apply learns of a schema.
 
@@ -22,13 +23,14 @@ _PREFIX = struct.Struct("<BB")
 _WRITE = struct.Struct("<BBQIHI")
 
 
-class UnknownCommand(Exception):
+class UnknownCommand(Exception):  # noqa: N818  a finding about data
     """The entry was written by a newer version than this one, or is not an entry at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteCommand:
-    """One item's new state. `old_size` is 0 when there was no item; `reply` repeats the answer for a retried request."""
+    """One item's new state. `old_size` is 0 when there was no item; `reply` repeats the answer for a retried
+    request."""
 
     operation_id: int
     key: bytes

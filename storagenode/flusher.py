@@ -1,6 +1,7 @@
 """One flush at a time: what is appended to the node's log while one is under way makes up the next.
 
-The flush is where durability comes from, so this is the only place that knows its order: records are written and synced,
+The flush is where durability comes from, so this is the only place that knows its order: records are written and
+synced,
 then each partition learns how far its own log is durable, then the messages that waited for it leave.
 """
 
@@ -8,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from functools import partial
+from typing import Protocol
 
 from cluster.clock import Clock
 from cluster.executor import Executor
@@ -21,9 +23,6 @@ class FlushListener(Protocol):
     def log_flushed(self, position: int, epoch: int) -> None:
         """The partition's log is durable up to `position`, whose entry is of `epoch`."""
         ...
-
-
-ListenerT = TypeVar("ListenerT", bound=FlushListener)
 
 
 class Flusher:
@@ -66,13 +65,15 @@ class Flusher:
     async def _flush(self) -> None:
         positions, self._positions = self._positions, {}
         callbacks, self._callbacks = self._callbacks, []
-        if self._log.pending():
+        left = self._log.pending_bytes
+        while left > 0:  # one batch, unless more waits than a batch may hold
             batch = self._log.take()
             self._started_at = self._clock.boottime()
-            await self._executor.run(lambda: self._log.write(batch))
+            await self._executor.run(partial(self._log.write, batch))
             self._log.written(batch)
             self._started_at = None
             self.flushes += 1
+            left -= batch.size
         for listener, (position, epoch) in positions.items():
             listener.log_flushed(position, epoch)
         for callback in callbacks:

@@ -5,7 +5,8 @@ This is shell: it asks the two pure parts what should be done and does it, in th
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from cluster.clock import Clock
@@ -13,17 +14,24 @@ from cluster.wire import common_pb2, storage_pb2
 from dynamo.codec import CorruptItem
 from dynamo.table import Table
 from replication.effects import Effects
-from replication.messages import Entry, Message
+from replication.heartbeats import LeaderBeats
+from replication.lease import NEVER
+from replication.messages import Append, AppendReply, Entry, Message
 from replication.replica import Replica
 from storagenode import commands
 from storagenode.flusher import Flusher
 from storagenode.log.node_log import NodeLog
-from storagenode.partition import Answer, Partition, Propose, Repeat
+from storagenode.partition import Partition, Propose, Repeat
 from storagenode.query import Page, reply_of
 from storagenode.requests import Responder
 from storagenode.storage.store import Store
 
 Refusal = common_pb2.Refusal
+LOAD_BYTES = 1 << 20
+"""How much of the log is read, and applied in one go, after a restart."""
+WAITING_MAX = 20_000
+"""Writes of one partition under way at once; beyond that routers are asked to pause."""
+
 WriteResult: TypeAlias = storage_pb2.WriteReply | storage_pb2.Failure
 
 
@@ -54,7 +62,7 @@ class Host(Protocol):
         """The replica's deadline may have changed."""
         ...
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
+    def start_work(self, work: Coroutine[Any, Any, None]) -> object:
         """Run `work` beside everything else; its failure stops the node."""
         ...
 
@@ -70,19 +78,28 @@ class Host(Protocol):
 class HostedReplica:
     """One replica of a partition on this node.
 
-    `nodes` maps the replica ids of all members to their nodes.
+    `nodes` maps the replica ids of all members to their nodes (0: not known yet), `others` those of the other members.
     """
 
     def __init__(
-        self, host: Host, partition_id: int, table_id: int, replica: Replica, store: Store, nodes: dict[int, int]
+        self,
+        host: Host,
+        partition_id: int,
+        table_id: int,
+        replica: Replica,
+        store: Store,
+        nodes: dict[int, int],
+        others: dict[int, int],
     ) -> None:
         self.partition_id = partition_id
         self.table_id = table_id
         self.replica = replica
         self.store = store
         self.nodes = nodes
+        self._others = others  # shared with the replica's contact
         self.partition = Partition(store)
         self.wanted_schema: Table | None = None
+        self.dropped = False
         self._host = host
         self._payloads: list[bytes] = []
         self._waiting: dict[int, list[tuple[Responder, WriteResult]]] = {}
@@ -143,7 +160,7 @@ class HostedReplica:
     def _query(self, query: storage_pb2.Query, responder: Responder) -> None:
         page = Page()
         if not self._query_slice(query, page, responder):
-            self._host.start(self._query_on(query, page, responder))
+            self._host.start_work(self._query_on(query, page, responder))
 
     def _query_slice(self, query: storage_pb2.Query, page: Page, responder: Responder) -> bool:
         """One slice; True when the request is answered. A strong read needs the lease at each slice."""
@@ -169,6 +186,9 @@ class HostedReplica:
         if not self.replica.may_write():
             responder.refuse(self._not_serving())
             return False
+        if len(self._waiting) >= WAITING_MAX:
+            responder.refuse(self._refusal(Refusal.OVERLOADED))
+            return False
         wall_ms = int(self._host.clock.wall() * 1000)
         position = self.replica.last_position + 1 + len(self._payloads)
         decision = self.partition.decide(request, wall_ms, position)
@@ -177,13 +197,14 @@ class HostedReplica:
             self._waiting[position] = [(responder, decision.reply)]
             return True
         if isinstance(decision, Repeat):
-            self._host.start(self._repeat(decision.position, responder))
+            self._host.start_work(self._repeat(decision.position, responder))
         elif decision.after:
             self._waiting[decision.after].append((responder, decision.reply))
         elif self._may_read():
             responder.write(decision.reply)
         else:
-            # An answer without an entry says what the item is now, so it is as good as a strong read only under the lease.
+            # An answer without an entry says what the item is now, so it is as good as a strong read only under the
+            # lease.
             responder.refuse(self._not_serving())
         return False
 
@@ -198,6 +219,21 @@ class HostedReplica:
         """Propose what `handle` gathered, as one group of entries."""
         payloads, self._payloads = self._payloads, []
         self.perform(self.replica.propose(payloads, self._host.clock.boottime()))
+
+    def learn(self, table_id: int, nodes: dict[int, int]) -> None:
+        """Where the catalog says that the members are. It says nothing of who the members are: that is the log's."""
+        self.table_id = table_id
+        for replica, node in nodes.items():
+            if replica in self.nodes:
+                self.nodes[replica] = node
+            if replica in self._others:
+                self._others[replica] = node
+
+    def drop(self) -> None:
+        """The replica goes: nothing more is answered or sent."""
+        self.dropped = True
+        self.perform(self.replica.step_down(self._host.clock.boottime()))
+        self._refuse_waiting()
 
     def want_schema(self, table: Table) -> None:
         """The catalog's description of the table; a leader that serves an older one writes it to the log."""
@@ -218,13 +254,24 @@ class HostedReplica:
         """A message from another replica."""
         self.perform(self.replica.step(message, self._host.clock.boottime()))
 
-    def perform(self, effects: Effects) -> None:
-        """Do what the core says, in its order."""
+    def step_append(self, append: Append, framed: bytes, reply: Callable[[AppendReply | None], None]) -> None:
+        """Entries from the leader, with their bytes as they came; `reply` is called once, when the answer may leave."""
+        effects = self.replica.step(append, self._host.clock.boottime())
+        answers = [message for message in effects.send_after_flush if isinstance(message, AppendReply)]
+        whole = len(effects.append) == len(append.entries)
+        self.perform(effects, framed if whole else None)
+        if answers:
+            self._host.flusher.after_flush(partial(reply, answers[0]))
+        else:
+            reply(None)
+
+    def perform(self, effects: Effects, framed: bytes | None = None) -> None:
+        """Do what the core says, in its order. `framed`: the bytes of `effects.append`, where they are known."""
         host = self._host
         if effects.save is not None:
             host.log.append_hard_state(self.partition_id, effects.save)
         if effects.append:
-            host.log.append_entries(self.partition_id, effects.append)
+            host.log.append_entries(self.partition_id, effects.append, framed)
             last = effects.append[-1]
             host.flusher.appended(self, last.position, last.epoch)
         for message in effects.send_at_once:
@@ -237,6 +284,8 @@ class HostedReplica:
             self._apply(effects.apply)
         if effects.role_changed:
             self._role_changed()
+        if effects.load is not None:
+            host.start_work(self._load(*effects.load))
         if self.replica.role == "leader" and self.replica.commit != self._commit_told:
             self._commit_told = self.replica.commit
             host.committed(self)
@@ -245,13 +294,20 @@ class HostedReplica:
     def _after_flush(self, messages: tuple[Message, ...]) -> None:
         def leave() -> None:
             for message in messages:
-                self._host.send(self, message)
+                if not isinstance(message, AppendReply):  # those leave with their batch: `step_append`
+                    self._host.send(self, message)
 
-        self._host.flusher.after_flush(leave)
+        if any(not isinstance(message, AppendReply) for message in messages):
+            self._host.flusher.after_flush(leave)
 
     def log_flushed(self, position: int, epoch: int) -> None:
         """FlushListener: this replica's log is durable up to `position`."""
         self.perform(self.replica.flushed(position, epoch))
+
+    async def _load(self, first_position: int, last_position: int) -> None:
+        """After a restart: committed entries that are not in memory come from the node's own log."""
+        entries = await self._host.read_log(self.partition_id, first_position, LOAD_BYTES)
+        self.perform(self.replica.loaded(tuple(entry for entry in entries if entry.position <= last_position)))
 
     def _apply(self, entries: tuple[Entry, ...]) -> None:
         self.partition.apply(entries)
@@ -283,6 +339,15 @@ class HostedReplica:
             for responder, _ in responders:
                 responder.refuse(self._refusal(Refusal.NOT_LEADER))
 
+    def others_heard(self, leads: Mapping[int, LeaderBeats]) -> list[int]:
+        """The other members whose nodes have ever answered a beat, the last one first."""
+        heard = {replica: leads[node].last_answer_at for replica, node in self._others.items() if node in leads}
+        return sorted((replica for replica in heard if heard[replica] > NEVER), key=lambda replica: -heard[replica])
+
+    def replica_on(self, node: int) -> int | None:
+        """The id of the member that `node` holds."""
+        return next((replica for replica, at in self.nodes.items() if at == node), None)
+
     @property
     def serving(self) -> bool:
         """Whether this replica leads, may write and knows its schema."""
@@ -296,5 +361,3 @@ def _up_to(waiting: dict[int, list[tuple[Responder, WriteResult]]], position: in
             break
         found.append(at)
     return found
-
-

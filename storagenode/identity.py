@@ -1,4 +1,5 @@
-"""Who a node is: an id made at the first start on an empty disk, the cluster it belongs to, and how often it has started."""
+"""Who a node is: an id made at the first start on an empty disk, the cluster it belongs to, and how often it has
+started."""
 
 from __future__ import annotations
 

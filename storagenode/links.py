@@ -1,7 +1,8 @@
 """From this node to one other: two lanes of appends, votes, and the heartbeats of what this node leads.
 
 A lane is one stream with one batch in flight. Whatever arrives meanwhile, of all partitions, is the next batch: on few
-cores fuller messages beat more of them (design §12). The live lane carries new entries, the bulk lane old ones that had to
+cores fuller messages beat more of them (design §12). The live lane carries new entries, the bulk lane old ones that
+had to
 be read back from the log, so that catching up one follower holds up nothing else.
 """
 
@@ -15,26 +16,47 @@ from cluster import convert
 from cluster.clock import Clock
 from cluster.transport import Stream, Transport, TransportError
 from cluster.wire import replication_pb2
-from replication.heartbeats import LeaderBeats
+from replication.effects import Fetch
+from replication.heartbeats import BeatReply, LeaderBeats
 from replication.messages import Append, HandOver, Message, VoteReply, VoteRequest
-from replication.replica import Fetch
 from storagenode.hosted import HostedReplica
+from storagenode.log.records import frame_entries
 
 METHOD = "Peer/Replicate"
 BATCH_BYTES = 1 << 20
 RECONNECT_SECONDS = 0.1
 SILENT_SECONDS = 2.0
-"""A peer that answers nothing for so long is connected to anew: a broken network may swallow a stream without a word."""
+"""A peer that answers nothing for so long is connected to anew: a broken network may swallow a stream without a
+word."""
 
 
 class LinkHost(Protocol):
     """What a link needs of its node."""
 
-    clock: Clock
-    transport: Transport
+    @property
+    def clock(self) -> Clock:
+        """The node's clock."""
+        ...
+
+    @property
+    def transport(self) -> Transport:
+        """The node's network."""
+        ...
 
     def frame(self, to_node: int) -> replication_pb2.PeerFrame:
         """An empty frame addressed to that node."""
+        ...
+
+    def connected(self, link: PeerLink) -> None:
+        """A new stream was opened."""
+        ...
+
+    def lane_changed(self, link: PeerLink) -> None:
+        """What was in flight on the old stream may not have arrived; what waits may go on the new one."""
+        ...
+
+    def not_followed(self, link: PeerLink, partitions: tuple[int, ...]) -> None:
+        """That node answered a beat without following these partitions."""
         ...
 
     def accepts(self, frame: replication_pb2.PeerFrame) -> bool:
@@ -99,8 +121,9 @@ class Lane:
             except TransportError:
                 await self._link.pause()
                 continue
+            self._link.connected()
             self._in_flight = False
-            self.kick()
+            self._link.changed()
             writer = asyncio.ensure_future(self._write(self._stream))
             try:
                 while (message := await self._stream.receive()) is not None:
@@ -110,7 +133,6 @@ class Lane:
                 self._stream.close()
                 self._stream = None
                 self._frames.clear()
-                self._link.broken()
             await self._link.pause()
 
     async def _write(self, stream: Stream) -> None:
@@ -154,6 +176,7 @@ class PeerLink:
         self._fetched: list[tuple[HostedReplica, Append]] = []
         self._last_heard = host.clock.boottime()
         self._beats_unanswered = 0
+        self._enrolled_something = False
 
     async def run(self) -> None:
         """Keep both lanes up, until cancelled."""
@@ -184,8 +207,9 @@ class PeerLink:
         """Send the next heartbeat; connect anew when none has been answered for long."""
         now = self._host.clock.boottime()
         beat = self.beats.beat(now)
-        if beat is None:
+        if not beat.enrolled and not self._enrolled_something:
             return
+        self._enrolled_something = bool(beat.enrolled)
         frame = self.frame()
         frame.beat.sequence = beat.sequence
         frame.beat.enrolled = beat.enrolled
@@ -207,7 +231,7 @@ class PeerLink:
                 self._fetching.add(hosted)
                 self._host.fetch(self, hosted, made)
             elif made is not None:
-                append = convert.append_to_wire(hosted.partition_id, made)
+                append = _append(hosted, made)
                 appends.append(append)
                 room -= len(append.entries)
         if self._dirty:
@@ -216,7 +240,7 @@ class PeerLink:
 
     def _collect_bulk(self) -> list[replication_pb2.Append]:
         fetched, self._fetched = self._fetched, []
-        return [convert.append_to_wire(hosted.partition_id, append) for hosted, append in fetched]
+        return [_append(hosted, append) for hosted, append in fetched]
 
     def fetched(self, hosted: HostedReplica, append: Append | None) -> None:
         """Old entries were read; they go by the bulk lane."""
@@ -235,7 +259,9 @@ class PeerLink:
         self._last_heard = self._host.clock.boottime()
         if frame.HasField("beat_reply"):
             self._beats_unanswered = 0
-            self.beats.answered(convert_beat_reply(frame.beat_reply), self._last_heard)
+            reply = BeatReply(frame.beat_reply.sequence, frame.beat_reply.unfollowed)
+            if unfollowed := self.beats.answered(reply, self._last_heard):
+                self._host.not_followed(self, unfollowed)
         elif frame.HasField("appended") and lane.answered(frame.appended.sequence):
             for appended in frame.appended.appended:
                 hosted = self._host.hosted(appended.partition, appended.to_replica)
@@ -243,11 +269,18 @@ class PeerLink:
                     self._fetching.discard(hosted)
                     hosted.step(convert.append_reply_from_wire(appended))
 
-    def broken(self) -> None:
-        """A lane lost its stream: what was in flight may not have arrived."""
+    def changed(self) -> None:
+        """A lane has a new stream: what was in flight on the old one may not have arrived."""
         self._fetched.clear()
         self._fetching.clear()
-        self._host.lanes_broken(self)
+        self._host.lane_changed(self)
+        self._live.kick()
+
+    def connected(self) -> None:
+        """A stream was opened, to whichever life of that node there is now."""
+        self._last_heard = self._host.clock.boottime()
+        self._beats_unanswered = 0
+        self._host.connected(self)
 
     def frame(self) -> replication_pb2.PeerFrame:
         """An empty frame for that node."""
@@ -260,3 +293,16 @@ class PeerLink:
     async def pause(self) -> None:
         """Wait before connecting anew."""
         await self._host.sleep(RECONNECT_SECONDS)
+
+
+def _append(hosted: HostedReplica, append: Append) -> replication_pb2.Append:
+    return replication_pb2.Append(
+        partition=hosted.partition_id,
+        from_replica=append.sender,
+        to_replica=append.to,
+        epoch=append.epoch,
+        previous_position=append.previous_position,
+        previous_epoch=append.previous_epoch,
+        commit=append.commit,
+        entries=frame_entries(hosted.partition_id, append.entries),
+    )

@@ -1,6 +1,8 @@
-"""The brain of one replica of a partition: decides writes on the leader, applies the log on every replica, answers reads.
+"""The brain of one replica of a partition: decides writes on the leader, applies the log on every replica, answers
+reads.
 
-Deterministic: it knows its store, the entries of its log and what is passed in, and nothing else. Writes are decided on the
+Deterministic: it knows its store, the entries of its log and what is passed in, and nothing else. Writes are decided
+on the
 applied state plus the *overlay*, the outcomes that are proposed and not yet applied. Reads see the applied state alone.
 """
 
@@ -12,6 +14,7 @@ from typing import TypeAlias
 
 from cluster.wire import storage_pb2
 from dynamo import codec
+from dynamo.codec import make_stamp, stamp_milliseconds
 from dynamo.errors import ApiError
 from dynamo.expressions import tree
 from dynamo.expressions.projection import project
@@ -21,15 +24,16 @@ from replication.messages import NORMAL, Entry
 from storagenode import commands
 from storagenode.operation_ids import OperationIds
 from storagenode.query import Page, run_slice
-from storagenode.storage.store import Applied, Store, WriteBatch
+from storagenode.storage.store import Applied, OperationIdRow, Store, WriteBatch
 from storagenode.writes import Changed, Old, Outcome, Refused, decide_delete, decide_put, decide_update
 
-STAMP_COUNTER_BITS = 16
+SCHEMA_NAME = b"schema"
 
 
 @dataclass(frozen=True, slots=True)
 class Propose:
-    """The write goes ahead: this payload, at the position that `decide` was given, and the answer once it is applied."""
+    """The write goes ahead: this payload, at the position that `decide` was given, and the answer once it is
+    applied."""
 
     payload: bytes
     reply: storage_pb2.WriteReply
@@ -54,6 +58,44 @@ class Repeat:
 Decision: TypeAlias = Propose | Answer | Repeat
 
 
+class _Taken:
+    """What a run of entries amounts to, in one batch for the store."""
+
+    def __init__(self, before: Applied) -> None:
+        self.batch = WriteBatch(before)
+        self.ids: list[int] = []
+        self.schema: Table | None = None
+        self._applied = before
+
+    def take(self, entry: Entry) -> None:
+        """Add one entry. Depends on the entry alone (design §5)."""
+        items, size, stamp, operation_id = self._applied.items, self._applied.size, self._applied.stamp, 0
+        if entry.kind == NORMAL:
+            command = commands.decode(entry.payload)
+            if isinstance(command, commands.WriteCommand):
+                header = codec.header_of(command.stored)
+                gone = bool(header.flags & codec.TOMBSTONE)
+                self.batch.items[command.key] = None if gone else command.stored
+                items += (not gone) - (command.old_size > 0)
+                size += header.size - command.old_size
+                stamp = max(stamp, header.stamp)
+                operation_id = command.operation_id
+            else:
+                self.schema = decode_table(command.definition)
+                self.batch.meta[SCHEMA_NAME] = command.definition
+        self.ids.append(operation_id)
+        self._applied = Applied(entry.position, entry.epoch, stamp, items, size)
+        self.batch.applied = self._applied
+
+    def finish(self) -> WriteBatch:
+        """The whole batch."""
+        ids = self.ids
+        if any(ids):
+            first = self._applied.position - len(ids) + 1
+            self.batch.operation_ids = OperationIdRow(first, stamp_milliseconds(self._applied.stamp), tuple(ids))
+        return self.batch
+
+
 class Partition:
     """One replica's state machine over its store."""
 
@@ -62,11 +104,10 @@ class Partition:
         self._overlay: dict[bytes, tuple[int, bytes | None]] = {}
         self._in_flight: dict[int, tuple[int, storage_pb2.WriteReply]] = {}
         self._operations = OperationIds()
-        for first_position, stamp_ms, ids in store.operation_ids():
-            for offset, operation_id in enumerate(ids):
-                if operation_id:
-                    self._operations.add(operation_id, first_position + offset, stamp_ms)
-        self._applied_schema = decode_table(schema) if (schema := store.schema()) else None
+        for row in store.operation_ids():
+            self._operations.add_all(row.first_position, row.stamp_ms, row.ids)
+        schema = store.meta(SCHEMA_NAME)
+        self._applied_schema = None if schema is None else decode_table(schema)
         self.schema = self._applied_schema
         self._last_stamp = store.applied().stamp
 
@@ -78,7 +119,8 @@ class Partition:
     # --- writes, on the leader ---
 
     def decide(self, request: storage_pb2.Request, wall_ms: int, position: int) -> Decision:
-        """What becomes of a write. `position` is where its entry will stand if it is proposed; the caller proposes it at once.
+        """What becomes of a write. `position` is where its entry will stand if it is proposed; the caller proposes it
+        at once.
 
         Raises CorruptItem when the item's row fails its checksum.
         """
@@ -127,7 +169,7 @@ class Partition:
 
     def next_stamp(self, wall_ms: int) -> int:
         """A hybrid-logical-clock stamp above the clock's and above every stamp that this partition has seen."""
-        self._last_stamp = max(wall_ms << STAMP_COUNTER_BITS, self._last_stamp + 1)
+        self._last_stamp = max(make_stamp(wall_ms, 0), self._last_stamp + 1)
         return self._last_stamp
 
     def _current(self, key: bytes) -> tuple[Old, int]:
@@ -144,49 +186,30 @@ class Partition:
     # --- the log, on every replica ---
 
     def apply(self, entries: Sequence[Entry]) -> None:
-        """Take committed entries into the store, in one transaction. Raises what the store raises; then nothing is taken."""
-        before = self._store.applied()
-        batch = WriteBatch()
-        items, size, stamp = before.items, before.size, before.stamp
-        ids: list[int] = []
-        schema: Table | None = None
+        """Take committed entries into the store, in one transaction. Raises what the store raises; then nothing is
+        taken."""
+        taken = _Taken(self._store.applied())
         for entry in entries:
-            operation_id = 0
-            if entry.kind == NORMAL:
-                command = commands.decode(entry.payload)
-                if isinstance(command, commands.WriteCommand):
-                    header = codec.header_of(command.stored)
-                    gone = bool(header.flags & codec.TOMBSTONE)
-                    if gone:
-                        batch.delete(command.key)
-                    else:
-                        batch.put(command.key, command.stored)
-                    items += (not gone) - (command.old_size > 0)
-                    size += header.size - command.old_size
-                    stamp = max(stamp, header.stamp)
-                    operation_id = command.operation_id
-                else:
-                    schema = decode_table(command.definition)
-                    batch.set_schema(command.definition)
-            ids.append(operation_id)
-        last = entries[-1]
-        batch.applied = Applied(position=last.position, epoch=last.epoch, stamp=stamp, items=items, size=size)
-        batch.add_operation_ids(entries[0].position, stamp >> STAMP_COUNTER_BITS, ids)
+            taken.take(entry)
+        batch = taken.finish()
+        batch.forget_operation_ids_before = self._operations.first_position
         self._store.write(batch)
-        self._after_apply(entries[0].position, ids, stamp, schema, last.position)
+        self._after_apply(taken)
 
-    def _after_apply(self, first: int, ids: list[int], stamp: int, schema: Table | None, last: int) -> None:
-        for offset, operation_id in enumerate(ids):
-            if operation_id:
-                self._operations.add(operation_id, first + offset, stamp >> STAMP_COUNTER_BITS)
-                self._in_flight.pop(operation_id, None)
+    def _after_apply(self, taken: _Taken) -> None:
+        row = taken.batch.operation_ids
+        if row is not None:
+            self._operations.add_all(row.first_position, row.stamp_ms, row.ids)
+        for operation_id in taken.ids:
+            self._in_flight.pop(operation_id, None)
+        last = taken.batch.applied.position
         if self._overlay:
             self._overlay = {key: pending for key, pending in self._overlay.items() if pending[0] > last}
-        self._last_stamp = max(self._last_stamp, stamp)
-        if schema is not None:
-            self._applied_schema = schema
-            if self.schema is None or self.schema.schema_version < schema.schema_version:
-                self.schema = schema
+        self._last_stamp = max(self._last_stamp, taken.batch.applied.stamp)
+        if taken.schema is not None:
+            self._applied_schema = taken.schema
+            if self.schema is None or self.schema.schema_version < taken.schema.schema_version:
+                self.schema = taken.schema
 
     # --- reads, of the applied state ---
 
@@ -203,7 +226,7 @@ class Partition:
     def query_slice(self, request: storage_pb2.Query, page: Page) -> bool:
         """Evaluate some more rows into `page`; whether the page is finished. Raises CorruptItem."""
         assert self.schema is not None, "a partition without a schema serves nothing"
-        return run_slice(self._store, request, self.schema, page)
+        return run_slice(self._store, request, page)
 
     def statistics(self) -> storage_pb2.StatisticsReply:
         """Items and bytes of the applied state."""

@@ -1,15 +1,17 @@
-"""Query and Scan over the rows of one partition, a slice of rows at a time, so that the event loop is never held for long."""
+"""Query and Scan over the rows of one partition, a slice of rows at a time, so that the event loop is never held for
+long."""
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import orjson
 
 from cluster.wire import storage_pb2
 from dynamo import codec
-from dynamo.expressions import condition as conditions
 from dynamo.expressions import tree
+from dynamo.expressions.condition import holds
 from dynamo.expressions.projection import project
 from dynamo.keys import next_key
 from dynamo.table import Table
@@ -18,12 +20,13 @@ from storagenode.storage.store import Store
 
 SLICE_ROWS = 256
 SLICE_BYTES = 256 * 1024
-"""A slice ends after so many rows or bytes: about 2 ms without a filter. Counted, not timed, so that a run can be repeated."""
+"""A slice ends after so many rows or bytes: about 2 ms without a filter. Counted, not timed, so that a run can be
+repeated."""
 
 
 @dataclass(slots=True)
 class Page:
-    """A page as it grows."""
+    """A page as it grows. `more`: it ended for a limit, and rows may follow `last_key`."""
 
     items: list[bytes] = field(default_factory=list)
     count: int = 0
@@ -34,39 +37,51 @@ class Page:
     more: bool = False
 
 
-def run_slice(store: Store, request: storage_pb2.Query, schema: Table, page: Page) -> bool:
+class _Evaluation:
+    """What a query does to each row."""
+
+    def __init__(self, request: storage_pb2.Query) -> None:
+        self._count_only = request.count_only
+        self._condition = tree.decode_condition(request.filter) if request.filter else None
+        self._paths = tree.decode_projection(request.projection) if request.projection else None
+        self._values: list[AttributeValue] = orjson.loads(request.values) if request.values else []
+
+    def take(self, body: bytes, page: Page) -> None:
+        """Add the row to the page if the filter lets it pass; its bytes are decoded only where filter or projection
+        ask."""
+        if self._condition is not None or self._paths is not None:
+            item = load(body)
+            if self._condition is not None and not holds(self._condition, item, self._values):
+                return
+            if self._paths is not None:
+                body = dump(project(self._paths, item))
+        page.count += 1
+        if not self._count_only:
+            page.items.append(body)
+
+
+def run_slice(store: Store, request: storage_pb2.Query, page: Page) -> bool:
     """Evaluate the next rows of `request` into `page`. True when the page is finished. Raises CorruptItem."""
     start, end = _bounds(request, page)
-    condition = tree.decode_condition(request.filter) if request.filter else None
-    paths = tree.decode_projection(request.projection) if request.projection else None
-    values: list[AttributeValue] = orjson.loads(request.values) if request.values else []
+    evaluation = _Evaluation(request)
     rows, bytes_before = 0, page.size
-    for key, stored in store.scan(start, end, reverse=request.reverse):
-        codec.verify(key, stored)
-        size = codec.size_of(stored)
-        if page.scanned_count and request.max_bytes and page.size + size > request.max_bytes:
-            page.more = True
-            return True
-        body = codec.body_of(stored)
-        page.scanned_count += 1
-        page.size += size
-        page.last_key, page.last_body = key, body
-        if condition is not None or paths is not None:
-            item = load(body)
-            if condition is None or conditions.holds(condition, item, values):
-                page.count += 1
-                if not request.count_only:
-                    page.items.append(dump(project(paths, item)) if paths is not None else body)
-        else:
-            page.count += 1
-            if not request.count_only:
-                page.items.append(body)
-        rows += 1
-        if request.limit and page.scanned_count >= request.limit:
-            page.more = True
-            return True
-        if rows >= SLICE_ROWS or page.size - bytes_before >= SLICE_BYTES:
-            return False
+    with closing(store.scan(start, end, reverse=request.reverse)) as found:
+        for key, stored in found:
+            codec.verify(key, stored)
+            size = codec.size_of(stored)
+            if page.scanned_count and request.max_bytes and page.size + size > request.max_bytes:
+                page.more = True
+                return True
+            page.last_key, page.last_body = key, codec.body_of(stored)
+            page.scanned_count += 1
+            page.size += size
+            evaluation.take(page.last_body, page)
+            if request.limit and page.scanned_count >= request.limit:
+                page.more = True
+                return True
+            rows += 1
+            if rows >= SLICE_ROWS or page.size - bytes_before >= SLICE_BYTES:
+                return False
     return True
 
 

@@ -1,0 +1,402 @@
+"""A storage node: its replicas, log, peers and session with auto-admin, wired together. Start here to read the package.
+
+`start` brings back what the disk holds and begins to listen; `run` serves until `stop`. Nothing runs outside of
+`run`, so that
+a crash is its cancellation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import Any
+
+from cluster import convert
+from cluster.clock import Clock
+from cluster.disk import Disk
+from cluster.executor import Executor
+from cluster.random_source import RandomSource
+from cluster.settings import StorageNodeSettings
+from cluster.topology import CatalogUpdate, NodePlace, PartitionState, Topology, UpdateRefused
+from cluster.transport import Handlers, Server, Stream, Transport
+from cluster.wire import common_pb2, node_pb2, storage_pb2
+from replication.effects import Fetch
+from replication.messages import Entry, Message
+from replication.timing import Timing
+from storagenode.admin_session import AdminSession
+from storagenode.catalog_copy import load_catalog, save_catalog
+from storagenode.elections import Elections
+from storagenode.flusher import Flusher
+from storagenode.hosted import HostedReplica
+from storagenode.identity import Identity, start_identity
+from storagenode.links import METHOD as PEER_METHOD
+from storagenode.links import PeerLink
+from storagenode.log.errors import LogError
+from storagenode.log.node_log import NodeLog
+from storagenode.peers import Peers
+from storagenode.replicas import Replicas
+from storagenode.requests import Connection, Responder
+from storagenode.storage.marks import LastStop, discard_untrusted, last_stop, mark_clean, mark_running
+from storagenode.storage.store import Stores
+
+STOP_SECONDS = 2.0
+"""How long a clean stop waits for other replicas to take over."""
+_STOP_STEP_SECONDS = 0.02
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Seams:
+    """What a node is given of the world. `log_executor` has one thread, for the log alone."""
+
+    clock: Clock
+    disk: Disk
+    stores: Stores
+    transport: Transport
+    random: RandomSource
+    log_executor: Executor
+    executor: Executor
+
+
+class _Stopped(Exception):  # noqa: N818
+    """Ends `run` after a clean stop."""
+
+
+class StorageNode:
+    """One node. The attributes are read by its parts, and by tests."""
+
+    identity: Identity
+    log: NodeLog
+    flusher: Flusher
+    peers: Peers
+    replicas: Replicas
+    elections: Elections
+    session: AdminSession
+
+    def __init__(self, settings: StorageNodeSettings, seams: Seams) -> None:
+        self.settings = settings
+        self.clock = seams.clock
+        self.transport = seams.transport
+        self.topology = Topology()
+        self.timing = Timing(
+            beat=settings.beat_interval,
+            lease=settings.lease,
+            election_min=settings.election_timeout_min,
+            election_max=settings.election_timeout_max,
+        )
+        self._seams = seams
+        self._server: Server | None = None
+        self._group: asyncio.TaskGroup | None = None
+        self._stopping = asyncio.Event()
+        self._catalog_unsaved = asyncio.Event()
+        self._catalog_gap = False
+        self._metrics_address = ""
+
+    @property
+    def address(self) -> str:
+        """Where the node listens; empty before `start`."""
+        return "" if self._server is None else self._server.address
+
+    # --- life ---
+
+    async def start(self, metrics_address: str = "") -> None:
+        """Bring back what the disk holds, and listen. Raises IdentityError, LogError, StoreError, OSError."""
+        self._metrics_address = metrics_address
+        await self._seams.executor.run(self._recover)
+        handlers = Handlers(
+            unary={"Node/Catalog": self._answer_catalog, "Node/Status": self._answer_status},
+            streams={"Storage/Requests": self._serve_requests, PEER_METHOD: self._serve_peer},
+        )
+        self._server = await self.transport.serve(self.settings.listen, handlers)
+
+    def _recover(self) -> None:
+        settings, seams = self.settings, self._seams
+        disk, data = seams.disk, settings.data
+        self.identity = start_identity(disk, data, settings.cluster_id, seams.random)
+        stop = last_stop(disk, data)
+        discard_untrusted(stop, seams.stores)
+        mark_running(disk, data)
+        self.topology = load_catalog(disk, data)
+        self.log, recovered = NodeLog.open(
+            disk,
+            f"{data}/log",
+            machine_crashed=stop is LastStop.MACHINE_CRASHED,
+            segment_bytes=settings.log_segment_bytes,
+        )
+        random = Random(seams.random.below(1 << 62))
+        self.flusher = Flusher(self.log, seams.log_executor, self.clock)
+        self.peers = Peers(self, self.identity, self.timing, random)
+        self.elections = Elections(self, self.peers, self.timing)
+        self.session = AdminSession(self, self.transport, settings.auto_admins, settings.report_interval)
+        self.replicas = Replicas(
+            self, self.identity.node, seams.stores, seams.executor, self.peers, self.timing, random
+        )
+        for found in recovered.replicas.values():
+            self.replicas.recover(found, self.topology)
+        _log.info("node %s starts after %s with %d replicas", settings.name, stop.value, len(recovered.replicas))
+
+    async def run(self) -> None:
+        """Serve until `stop`. Raises an ExceptionGroup when something that the node rests on has failed."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                for work in (
+                    self.flusher.run(),
+                    self.elections.run_beats(),
+                    self.elections.run_deadlines(),
+                    self.session.run(),
+                    self._save_catalog(),
+                ):
+                    group.create_task(work)
+                self._follow(self.topology.full())
+                await self._stopping.wait()
+                await self._hand_over_all()
+                raise _Stopped
+        except* _Stopped:
+            await self._close()
+
+    def stop(self) -> None:
+        """Let others lead, then end `run` cleanly."""
+        self._stopping.set()
+
+    async def _hand_over_all(self) -> None:
+        """Leaders are handed to replicas that are complete, so that nobody has to wait for a lease to end."""
+        for hosted in self.replicas:
+            self.hand_over(hosted)
+        waited = 0.0
+        while waited < STOP_SECONDS and any(hosted.replica.role == "leader" for hosted in self.replicas):
+            await self.sleep(_STOP_STEP_SECONDS)
+            waited += _STOP_STEP_SECONDS
+
+    def hand_over(self, hosted: HostedReplica) -> None:
+        """Let the other replica lead that answered last."""
+        others = hosted.others_heard(self.peers.leads)
+        if hosted.replica.role == "leader" and others:
+            hosted.perform(hosted.replica.hand_over(others[0], self.clock.boottime()))
+
+    async def _close(self) -> None:
+        if self._server is not None:
+            await self._server.stop()
+        await self._seams.executor.run(self._close_files)
+
+    def _close_files(self) -> None:
+        while self.log.pending():
+            batch = self.log.take()
+            self.log.write(batch)
+            self.log.written(batch)
+        self.replicas.sync()
+        self.abandon()
+        mark_clean(self._seams.disk, self.settings.data)
+
+    def abandon(self) -> None:
+        """Close all files as they are, as a killed process would."""
+        self.replicas.close()
+        self.log.close()
+
+    # --- what its parts ask of it ---
+
+    def hosted(self, partition: int) -> HostedReplica | None:
+        """This node's replica of the partition."""
+        return self.replicas.get(partition)
+
+    def hosted_all(self) -> Iterator[HostedReplica]:
+        """Every replica on this node."""
+        return iter(self.replicas)
+
+    def send(self, hosted: HostedReplica, message: Message) -> None:
+        """Bring a vote or an order to the replica that it names; it may get lost."""
+        link = self.peers.link(hosted.nodes.get(message.to, 0))
+        if link is not None:
+            link.send(hosted, message)
+
+    def wake(self, hosted: HostedReplica, peer: int) -> None:
+        """There are entries for replica `peer`."""
+        link = self.peers.link(hosted.nodes.get(peer, 0))
+        if link is not None:
+            link.wake(hosted, peer)
+
+    def committed(self, hosted: HostedReplica) -> None:
+        """The next beats tell how far the leader's log is committed."""
+        for replica, node in hosted.nodes.items():
+            if replica != hosted.replica.replica and node in self.peers.leads:
+                self.peers.leads[node].commit_moved(hosted.partition_id, hosted.replica.commit)
+
+    def role_changed(self, hosted: HostedReplica) -> None:  # noqa: ARG002  the whole state is reported
+        """Tell auto-admin, and let no new leader wait for its first beat."""
+        self.session.changed()
+        self.peers.beat_changed()
+
+    def watch(self, hosted: HostedReplica) -> None:
+        """The replica's deadline may have changed."""
+        self.elections.watch(hosted)
+
+    def start_work(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run `work` beside everything else; its failure stops the node."""
+        assert self._group is not None, "nothing runs outside of run()"
+        return self._group.create_task(work)
+
+    def start_link(self, link: PeerLink) -> Callable[[], None]:
+        """Run a link; call what this returns to end it."""
+        task = self.start_work(link.run())
+        return lambda: _cancel(task)
+
+    def fetch(self, link: PeerLink, hosted: HostedReplica, fetch: Fetch) -> None:
+        """Read old entries for a follower that is far behind."""
+        self.start_work(self._fetch(link, hosted, fetch))
+
+    async def _fetch(self, link: PeerLink, hosted: HostedReplica, fetch: Fetch) -> None:
+        try:
+            entries = await self.read_log(hosted.partition_id, fetch.first_position, fetch.max_bytes)
+        except (LogError, KeyError) as error:
+            _log.error("entries for a follower cannot be read: %s", error)
+            entries = ()
+        link.fetched(hosted, hosted.replica.fetched(fetch.peer, entries))
+
+    async def read_log(self, partition: int, first_position: int, max_bytes: int) -> tuple[Entry, ...]:
+        """Entries from the node's log, read in a thread."""
+        return await self._seams.executor.run(partial(self.log.read, partition, first_position, max_bytes))
+
+    async def breathe(self) -> None:
+        """Let others run between two slices of a scan."""
+        await asyncio.sleep(0)
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        await asyncio.sleep(seconds)
+
+    # --- the catalog ---
+
+    def take_catalog(self, update: common_pb2.CatalogUpdate) -> None:
+        """A change of catalog and topology, from auto-admin."""
+        change = convert.update_from_wire(update)
+        try:
+            topology = self.topology.with_update(change)
+        except UpdateRefused as error:
+            _log.warning("catalog update refused: %s", error)
+            self._catalog_gap = True
+            self.session.changed()
+            return
+        self._catalog_gap = False
+        if topology is self.topology:
+            return
+        self.topology = topology
+        self._catalog_unsaved.set()
+        self._follow(change)
+        self.session.changed()
+
+    def _follow(self, change: CatalogUpdate) -> None:
+        for place in change.nodes:
+            self.peers.know(place)
+        for node in change.removed_nodes:
+            self.peers.forget(node)
+        for partition in change.partitions:
+            self.replicas.follow(partition, self.topology)
+        for record in change.tables:
+            for partition in self.topology.partitions_of(record.table.id):
+                if (hosted := self.replicas.get(partition.id)) is not None:
+                    hosted.want_schema(record.table)
+
+    async def _save_catalog(self) -> None:
+        while True:
+            await self._catalog_unsaved.wait()
+            self._catalog_unsaved.clear()
+            await self._seams.executor.run(partial(save_catalog, self._seams.disk, self.settings.data, self.topology))
+
+    def report(self) -> node_pb2.Report:
+        """The node's state as it is now."""
+        return node_pb2.Report(
+            cluster_id=self.identity.cluster_id,
+            node=convert.node_to_wire(self._place()),
+            incarnation=self.identity.incarnation,
+            catalog_epoch=0 if self._catalog_gap else self.topology.epoch,
+            catalog_version=0 if self._catalog_gap else self.topology.version,
+            pid=os.getpid(),
+            disk_free=self._seams.disk.free(self.settings.data),
+            replicas=[_replica_report(hosted) for hosted in self.replicas],
+            dropped_replicas=self._dropped(),
+        )
+
+    def _place(self) -> NodePlace:
+        settings = self.settings
+        return NodePlace(
+            id=self.identity.node,
+            name=settings.name,
+            region=settings.region,
+            zone=settings.zone,
+            address=self.address,
+            metrics=self._metrics_address,
+        )
+
+    def _dropped(self) -> list[int]:
+        """Replicas that were ordered to be dropped here and are not here (any more)."""
+        node = self.identity.node
+        return [
+            place.replica
+            for partition in self.topology.partitions_on(node)
+            if partition.state is PartitionState.DROPPED and self.replicas.get(partition.id) is None
+            if (place := partition.replica_on(node)) is not None
+        ]
+
+    # --- what it serves ---
+
+    async def _answer_catalog(self, message: bytes) -> bytes:
+        request = node_pb2.CatalogRequest.FromString(message)
+        if request.cluster_id != self.identity.cluster_id:
+            return b""
+        return convert.update_to_wire(self.topology.full()).SerializeToString()
+
+    async def _answer_status(self, message: bytes) -> bytes:
+        request = node_pb2.CatalogRequest.FromString(message)
+        return self.report().SerializeToString() if request.cluster_id == self.identity.cluster_id else b""
+
+    async def _serve_peer(self, stream: Stream) -> None:
+        await self.peers.serve(stream)
+
+    async def _serve_requests(self, stream: Stream) -> None:
+        await Connection(stream).serve(self._take_requests)
+
+    def _take_requests(self, batch: storage_pb2.RequestBatch, connection: Connection) -> None:
+        if batch.cluster_id != self.identity.cluster_id:
+            for request in batch.requests:
+                Responder(connection, request.id).refuse(_WRONG_CLUSTER)
+            return
+        gathered: dict[HostedReplica, None] = {}
+        for request in batch.requests:
+            responder = Responder(connection, request.id)
+            hosted = self.replicas.get(request.partition)
+            if hosted is None:
+                responder.refuse(_NO_SUCH_PARTITION)
+            elif hosted.handle(request, responder):
+                gathered[hosted] = None
+        for hosted in gathered:
+            hosted.propose_gathered()
+
+
+_WRONG_CLUSTER = common_pb2.Refusal(reason=common_pb2.Refusal.WRONG_CLUSTER)
+_NO_SUCH_PARTITION = common_pb2.Refusal(reason=common_pb2.Refusal.NO_SUCH_PARTITION)
+
+
+def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+
+
+def _replica_report(hosted: HostedReplica) -> node_pb2.ReplicaReport:
+    replica, applied = hosted.replica, hosted.partition.applied
+    return node_pb2.ReplicaReport(
+        partition=hosted.partition_id,
+        replica=replica.replica,
+        role=replica.role,
+        epoch=replica.epoch,
+        leader_replica=replica.leader,
+        position=replica.last_position,
+        applied=applied.position,
+        items=applied.items,
+        size=applied.size,
+        serving=hosted.serving,
+    )
