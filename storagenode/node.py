@@ -227,10 +227,11 @@ class StorageNode:
             if replica != hosted.replica.replica and node in self.peers.leads:
                 self.peers.leads[node].commit_moved(hosted.partition_id, hosted.replica.commit)
 
-    def role_changed(self, hosted: HostedReplica) -> None:  # noqa: ARG002  the whole state is reported
-        """Tell auto-admin, and let no new leader wait for its first beat."""
+    def role_changed(self, hosted: HostedReplica) -> None:
+        """Tell auto-admin, and let no new leader wait for its first beat: strong reads need its lease."""
         self.session.changed()
-        self.peers.beat_changed()
+        if hosted.replica.role == "leader":
+            self.peers.beat()
 
     def watch(self, hosted: HostedReplica) -> None:
         """The replica's deadline may have changed."""

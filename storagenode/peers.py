@@ -154,12 +154,6 @@ class Peers:
         for link in self._links.values():
             link.beat()
 
-    def beat_changed(self) -> None:
-        """Send those peers a heartbeat for which something was enrolled: a lease waits for it."""
-        for link in self._links.values():
-            if link.beats.changed:
-                link.beat()
-
     def overdue(self) -> list[int]:
         """Partitions whose leader has fallen silent for as long as they wait."""
         now = self._host.clock.boottime()

@@ -6,7 +6,7 @@ position; after a crash of the machine it is thrown away (`marks.py`).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeAlias, cast
 
@@ -18,6 +18,8 @@ from storagenode.storage.store import SCHEMA, Applied, OperationIdRow, StoreBrok
 
 MAP_BYTES: Final = 32 << 30
 """Address space, not memory or disk. Fixed, since it cannot change while transactions are open."""
+TRASH_SECONDS: Final = 24 * 3600
+"""How long the store of a dropped replica is kept."""
 
 
 _Rows: TypeAlias = Iterator[tuple[bytes, bytes]]
@@ -123,16 +125,18 @@ class LmdbStore:
 class LmdbStores:
     """The environments of a node, one folder each under `directory`."""
 
-    def __init__(self, disk: Disk, directory: str) -> None:
-        """`disk` must be the machine's own (`cluster.local_disk`): LMDB goes there directly."""
+    def __init__(self, disk: Disk, directory: str, trash: str, wall: Callable[[], float]) -> None:
+        """`disk` must be the machine's own (`cluster.local_disk`): LMDB goes there directly. `wall`: the calendar's time."""
         self._disk = disk
         self._directory = directory
-        disk.make_directory(directory)
+        self._trash = trash
+        self._wall = wall
 
     def open(self, partition: int, replica: int) -> LmdbStore:
         """The store of a replica, empty if there was none."""
         path = self._path(partition, replica)
         if not self._disk.exists(path):
+            # Not before: the folder that holds all is made at the first replica, when it is known whose folder it is.
             self._disk.make_directory(path)
             self._disk.sync_directory(self._directory)
         store = LmdbStore(path, partition, replica)
@@ -141,11 +145,31 @@ class LmdbStores:
 
     def existing(self) -> list[tuple[int, int]]:
         """(partition, replica) of every store that is there."""
-        found = []
+        found: list[tuple[int, int]] = []
+        if not self._disk.exists(self._directory):
+            return found
         for name in self._disk.list(self._directory):
             partition, _, replica = name.partition("-")
             found.append((int(partition, 16), int(replica, 16)))
         return found
+
+    def retire(self, partition: int, replica: int) -> None:
+        """Move a closed store to the trash, named after the time so that `empty_trash` knows its age."""
+        path = self._path(partition, replica)
+        if self._disk.exists(path):
+            self._disk.make_directory(self._trash)
+            self._disk.rename(path, f"{self._trash}/{path.rpartition('/')[2]}.{int(self._wall())}")
+            self._disk.sync_directory(self._trash)
+            self._disk.sync_directory(self._directory)
+
+    def empty_trash(self) -> None:
+        """Remove what has been in the trash for longer than `TRASH_SECONDS`."""
+        if not self._disk.exists(self._trash):
+            return
+        for name in self._disk.list(self._trash):
+            since = name.rpartition(".")[2]
+            if since.isdigit() and self._wall() - int(since) > TRASH_SECONDS:
+                self._disk.remove_tree(f"{self._trash}/{name}")
 
     def discard(self, partition: int, replica: int) -> None:
         """Throw a closed store away."""
