@@ -217,9 +217,7 @@ class Connection(asyncio.Protocol):
             self._since = self._server.now
         self._unused += len(data)
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._stop_after(None)  # another protocol would begin here; the answers owed are the last
+            self._feed(data)
         except httptools.HttpParserError:
             self._stop_after(_refusal(400, "The request is not HTTP/1.1."))
         if self._unused > self._server.headers_max:
@@ -281,6 +279,8 @@ class Connection(asyncio.Protocol):
         if self._refused or self._stopping:
             return
         parser = self._parser
+        if parser.should_upgrade():
+            return  # without its body yet: see _feed
         exchange = _Exchange(self, parser.should_keep_alive(), parser.get_http_version() == "1.0")
         self._pending.append(exchange)
         if not exchange.keep_alive:
@@ -355,18 +355,35 @@ class Connection(asyncio.Protocol):
         elif waited > (idle_seconds if self._in_head and not self._unused else request_seconds):
             self.abort()
 
-    def _stop_after(self, answer: Answer | None) -> None:
+    def _stop_after(self, answer: Answer) -> None:
         """Read no more; close after the answers owed and this one."""
         if self._refused:
             return
         self._refused = True
         self._stopping = True
-        if answer is not None:
-            exchange = _Exchange(self, keep_alive=False, old=False)
-            self._pending.append(exchange)
-            exchange.respond(answer)
-        elif not self._pending and self._transport is not None:
-            self._transport.close()
+        exchange = _Exchange(self, keep_alive=False, old=False)
+        self._pending.append(exchange)
+        exchange.respond(answer)
+
+    def _feed(self, data: bytes) -> None:
+        """Parse. Offers of another protocol (h2c, by Java's client) are not taken up: the parser would stop there, so it
+        is given the same request without the offer."""
+        while True:
+            try:
+                self._parser.feed_data(data)
+                return
+            except httptools.HttpParserUpgrade as upgrade:
+                if self._parser.get_method() == b"CONNECT":
+                    raise httptools.HttpParserError("no proxy") from None
+                data = self._head_without_offer() + data[upgrade.args[0] :]
+                self._parser = httptools.HttpRequestParser(self)
+
+    def _head_without_offer(self) -> bytes:
+        parser = self._parser
+        lines = [b"%b %b HTTP/%b" % (parser.get_method(), self._target, parser.get_http_version().encode())]
+        offer = (b"connection", b"upgrade", b"http2-settings")
+        lines += [b"%b: %b" % header for header in self._headers.items() if header[0] not in offer]
+        return b"\r\n".join(lines) + b"\r\n\r\n"
 
     def _regulate(self) -> None:
         """Read only while the client takes its answers and has not too many requests under way."""

@@ -86,7 +86,7 @@ class Router:
         if shared:
             _check_loopback(self._settings.listen)
         with contextlib.ExitStack() as sockets:
-            # Bound at once, so that a taken port is told at once and the watch can name the own one; nobody gets in yet.
+            # Bound first, so that a taken port is told at once and the watch can name the own one; nobody gets in yet.
             bound = [sockets.enter_context(await _bind(self._settings.own_listen, shared=False))]
             if shared:
                 bound.append(sockets.enter_context(await _bind(self._settings.listen, shared=True)))
