@@ -1,0 +1,125 @@
+"""All services of a small cluster on one event loop, over in-memory transports. `trizone.Cluster` runs it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from autoadmin.service import AutoAdmin
+from autoadmin.state import MemoryState
+from cluster.clock import SystemClock
+from cluster.executor import ThreadExecutor
+from cluster.ids import cluster_id
+from cluster.local_disk import LocalDisk
+from cluster.memory_transport import MemoryNetwork, MemoryTransport
+from cluster.random_source import SystemRandom
+from cluster.settings import AutoAdminSettings, RouterSettings, StorageNodeSettings
+from router.service import Router
+from storagenode.node import Seams, StorageNode
+from storagenode.storage.lmdb_store import LmdbStores
+from trizone.composition import zones_of
+
+PAUSE_S = 0.002
+SEGMENT_BYTES = 4 << 20
+"""Smaller than a real node's: a test writes little and wants to start at once."""
+
+
+class Services:
+    """Auto-admin, one storage node per zone and a router; ready when `async with` has entered."""
+
+    def __init__(self, region: str, folder: Path) -> None:
+        self._region = region
+        self._folder = folder
+        self._network = MemoryNetwork()
+        self._clock = SystemClock()
+        self._random = SystemRandom()
+        self._cluster_id = cluster_id(self._random)
+        self._stack = AsyncExitStack()
+        self.nodes: list[StorageNode] = []
+        self.auto_admin: AutoAdmin
+        self.router: Router
+
+    async def __aenter__(self) -> Self:
+        """Start everything. Raises what keeps a service from starting."""
+        async with AsyncExitStack() as stack:
+            self.auto_admin = await self._start_auto_admin(stack)
+            for zone in zones_of(self._region):
+                self.nodes.append(await self._start_node(stack, zone))
+            while self.auto_admin.live_nodes < len(self.nodes):  # noqa: ASYNC110 (it is a number, not an event)
+                await asyncio.sleep(PAUSE_S)
+            self.router = await self._start_router(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop everything, what was started last first."""
+        await self._stack.aclose()
+
+    def _transport(self, stack: AsyncExitStack) -> MemoryTransport:
+        transport = MemoryTransport(self._network)
+        stack.push_async_callback(transport.close)
+        return transport
+
+    def _executor(self, stack: AsyncExitStack, name: str) -> ThreadExecutor:
+        executor = ThreadExecutor(name)
+        stack.callback(executor.close)
+        return executor
+
+    async def _start_auto_admin(self, stack: AsyncExitStack) -> AutoAdmin:
+        settings = AutoAdminSettings(cluster_id=self._cluster_id, region=self._region, data=str(self._folder))
+        transport, executor = self._transport(stack), self._executor(stack, "auto-admin")
+        auto_admin = AutoAdmin(settings, MemoryState(), transport, executor, self._clock)
+        await auto_admin.start()
+        stack.push_async_callback(auto_admin.stop)
+        return auto_admin
+
+    async def _start_node(self, stack: AsyncExitStack, zone: str) -> StorageNode:
+        data = self._folder / zone
+        settings = StorageNodeSettings(
+            cluster_id=self._cluster_id,
+            region=self._region,
+            name=f"{zone}-1",
+            zone=zone,
+            data=str(data),
+            auto_admins=(self.auto_admin.address,),
+            log_segment_bytes=SEGMENT_BYTES,
+        )
+        disk = LocalDisk()
+        seams = Seams(
+            clock=self._clock,
+            disk=disk,
+            stores=LmdbStores(disk, f"{data}-partitions", f"{data}-trash", self._clock.wall),
+            transport=self._transport(stack),
+            random=self._random,
+            log_executor=self._executor(stack, f"{zone}-log"),
+            executor=self._executor(stack, zone),
+        )
+        node = StorageNode(settings, seams)
+        await node.start()
+        running = asyncio.create_task(node.run())
+        stack.push_async_callback(_stopped, node, running)
+        return node
+
+    async def _start_router(self, stack: AsyncExitStack) -> Router:
+        settings = RouterSettings(
+            cluster_id=self._cluster_id,
+            region=self._region,
+            auto_admins=(self.auto_admin.address,),
+            seeds=tuple(node.address for node in self.nodes),
+        )
+        router = Router(settings, self._transport(stack), self._clock, self._random)
+        stack.push_async_callback(router.stop)
+        await router.start(shared=False)
+        return router
+
+
+async def _stopped(node: StorageNode, running: asyncio.Task[None]) -> None:
+    """Stop as a killed process would: the data is not needed any more."""
+    running.cancel()
+    await asyncio.wait([running])
+    node.abandon()
