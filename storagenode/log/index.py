@@ -38,39 +38,46 @@ class UnexpectedRecord(ValueError):  # noqa: N818
 class Positions:
     """The entries of one partition: consecutive positions, eight bytes each, and the spans of their epochs."""
 
-    __slots__ = ("epochs", "first", "locations")
+    __slots__ = ("_epoch", "epochs", "first", "locations", "next")
 
     def __init__(self) -> None:
-        self.first = 1
-        self.locations = array("Q")
-        self.epochs: list[tuple[int, int]] = []
-        """(epoch, its first position here), both rising."""
-
-    @property
-    def last(self) -> int:
-        """The last position, or the one before `first` if there is none."""
-        return self.first + len(self.locations) - 1
-
-    def put(self, position: int, epoch: int, place: int) -> None:
-        """Add an entry; one at a position already held replaces that and all after it."""
-        if position != self.first + len(self.locations):
-            self._cut(position)
-        if not self.epochs or self.epochs[-1][0] != epoch:
-            self.epochs.append((epoch, position))
-        self.locations.append(place)
+        self.restart(1)
 
     def restart(self, first: int) -> None:
         """Forget all entries; the next one will be `first`."""
         self.first = first
+        self.next = first
         self.locations = array("Q")
-        self.epochs = []
+        self.epochs: list[tuple[int, int]] = []
+        """(epoch, its first position here), both rising."""
+        self._epoch = -1
+
+    @property
+    def last(self) -> int:
+        """The last position, or the one before `first` if there is none."""
+        return self.next - 1
+
+    def put(self, position: int, epoch: int, place: int) -> None:
+        """Add an entry; one at a position already held replaces that and all after it."""
+        if position != self.next or epoch != self._epoch:
+            self._turn(position, epoch)
+        self.locations.append(place)
+        self.next = position + 1
+
+    def _turn(self, position: int, epoch: int) -> None:
+        """Make room at `position` for an entry of `epoch`."""
+        if position != self.next:
+            self._cut(position)
+        if not self.epochs or self.epochs[-1][0] != epoch:
+            self.epochs.append((epoch, position))
+        self._epoch = epoch
 
     def _cut(self, position: int) -> None:
         """Make `position` the next one."""
         if not self.locations or position < self.first:
             # The first record of a partition whose older segments were trimmed, or a tail that replaces all we have.
             self.restart(position)
-        elif position > self.last:
+        elif position > self.next:
             raise UnexpectedRecord(f"position {position} follows {self.last}")
         else:
             del self.locations[position - self.first :]

@@ -154,7 +154,7 @@ class NodeLog:
         opened = self._opened[partition]
         if not entries:
             return
-        if entries[0].position > opened.last + 1 or not is_consecutive(entries):
+        if entries[0].position > opened.last + 1 or (len(entries) > 1 and not is_consecutive(entries)):
             raise ValueError(f"entries of partition {partition} leave a hole after position {opened.last}")
         data = frame_entries(partition, entries) if framed is None else framed
         if len(data) > self._batch_bytes_max and len(entries) > 1:
