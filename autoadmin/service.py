@@ -108,8 +108,11 @@ class AutoAdmin:
             _log.info("storage node %s (%s) is here", first.node.name, first.node.zone, extra={"node": node})
             pushing = asyncio.create_task(follower.run())
             while (message := await stream.receive()) is not None:
+                report = node_pb2.Report.FromString(message)
                 if self._sessions.get(node) is stream:
-                    await self._take_report(node_pb2.Report.FromString(message))
+                    await self._take_report(report)
+                if report.catalog_version == 0:  # it could not take what was sent: the whole once more
+                    follower.restart(0, 0)
         finally:
             if pushing is not None:
                 pushing.cancel()

@@ -36,6 +36,16 @@ async def test_a_session_begins_with_the_whole_and_goes_on_with_differences(worl
     assert node.view.topology.full() == world.admin.topology.full()
 
 
+async def test_a_node_that_lost_its_place_gets_the_whole_again(world: World) -> None:
+    node = world.nodes[0]
+    described(await world.call("CreateTable", "orders", sample_table()))
+    await node.view.until(lambda topology: topology.at == world.admin.topology.at)
+    node.view.topology = Topology()
+    await node.report()
+    await node.view.until(lambda topology: topology.full() == world.admin.topology.full())
+    assert node.view.updates[-1].from_version == 0
+
+
 async def test_a_node_that_comes_back_with_another_address_is_the_same_node(world: World) -> None:
     node = world.nodes[0]
     await node.close()
