@@ -27,20 +27,20 @@ class _Pipe:
 
     def __init__(self) -> None:
         self._messages: deque[bytes] = deque()
-        self._closed = False
+        self.closed = False
         self._changed: set[asyncio.Future[None]] = set()
 
     async def put(self, message: bytes) -> None:
-        while not self._closed and len(self._messages) >= MESSAGES_WAITING_MAX:
+        while not self.closed and len(self._messages) >= MESSAGES_WAITING_MAX:
             await self._change()
-        if self._closed:
+        if self.closed:
             raise TransportError("the stream is closed")
         self._messages.append(message)
         self._wake()
 
     async def get(self) -> bytes | None:
         while not self._messages:
-            if self._closed:
+            if self.closed:
                 return None
             await self._change()
         message = self._messages.popleft()
@@ -49,7 +49,7 @@ class _Pipe:
 
     def close(self, *, discard: bool) -> None:
         """Take no more; with `discard` what is waiting is lost too."""
-        self._closed = True
+        self.closed = True
         if discard:
             self._messages.clear()
         self._wake()
@@ -80,6 +80,11 @@ class _MemoryStream:
 
     async def receive(self) -> bytes | None:
         return await self._incoming.get()
+
+    @property
+    def closed(self) -> bool:
+        """Whether either end has closed it."""
+        return self._outgoing.closed
 
     def close(self) -> None:
         self._incoming.close(discard=True)
@@ -123,7 +128,7 @@ class MemoryServer:
             stream.cut()
         await self._cancel()
 
-    def accept(self, method: str) -> Stream:
+    def accept(self, method: str) -> _MemoryStream:
         """The caller's end of a new stream. Raises TransportError for an unknown method."""
         handler = self._handlers.streams.get(method)
         if handler is None:
@@ -216,7 +221,7 @@ class MemoryTransport:
 
     def __init__(self, network: MemoryNetwork) -> None:
         self._network = network
-        self._streams: list[Stream] = []
+        self._streams: list[_MemoryStream] = []
 
     async def serve(self, address: str, handlers: Handlers) -> Server:
         """Listen on `address`. Raises OSError when it is taken."""
@@ -234,6 +239,7 @@ class MemoryTransport:
     async def open_stream(self, address: str, method: str) -> Stream:
         """Open a stream. Raises TransportError when nothing listens there."""
         stream = self._network.server(address).accept(method)
+        self._streams = [known for known in self._streams if not known.closed]
         self._streams.append(stream)
         return stream
 
