@@ -366,8 +366,8 @@ class Connection(asyncio.Protocol):
         exchange.respond(answer)
 
     def _feed(self, data: bytes) -> None:
-        """Parse. Offers of another protocol (h2c, by Java's client) are not taken up: the parser would stop there, so it
-        is given the same request without the offer."""
+        """Parse. Offers of another protocol (h2c, by Java's client) are not taken up: the parser would stop there, so
+        it is given the same request without the offer."""
         while True:
             try:
                 self._parser.feed_data(data)
