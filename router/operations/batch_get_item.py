@@ -10,13 +10,14 @@ import orjson
 from cluster.wire import storage_pb2
 from dynamo.capacity import read_units
 from dynamo.errors import ApiError, validation
+from dynamo.expressions.compile import Compiled
+from dynamo.expressions.key_rules import check_key_paths
+from dynamo.expressions.request import compile_request
 from dynamo.keys import HASH_SIZE, row_key, validate_key
 from dynamo.table import Table
 from dynamo.values import Item, canonical_item
 from router.consumed import body_of, consumed
 from router.context import RequestContext
-from router.operations.parameters import GET
-from router.operations.projections import encoded_projection
 from router.operations.replies import failure, retryable
 from router.operations.tables import with_tables
 from router.plan import Call, Plan, Work
@@ -32,7 +33,7 @@ class _Wanted:
 
     request: dict[str, Any]
     keys: list[Item]
-    projection: bytes
+    compiled: Compiled
     items: list[bytes] = field(default_factory=list)
     units: float = 0.0
     unprocessed: list[Any] = field(default_factory=list)
@@ -62,24 +63,24 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
 
 
 def _wanted(request: dict[str, Any]) -> _Wanted:
-    projected = GET.check(request)
-    keys = [canonical_item(key) for key in request["Keys"]]
-    return _Wanted(request, keys, encoded_projection(request) if projected else b"")
+    compiled = compile_request("GetItem", request)
+    return _Wanted(request, [canonical_item(key) for key in request["Keys"]], compiled)
 
 
 def _calls(table: Table, part: _Wanted, context: RequestContext) -> list[Call]:
+    check_key_paths(part.compiled, table)
     for key in part.keys:
         validate_key(table, key)
     # As they were written: DynamoDB takes 1000 and 1e3 for two keys here, though not in BatchWriteItem.
     if len({orjson.dumps(key, option=orjson.OPT_SORT_KEYS) for key in part.request["Keys"]}) < len(part.keys):
         raise validation("Provided list of item keys contains duplicates")
     rows = [row_key(table.keys, table.attribute_types, key) for key in part.keys]
-    consistent = part.consistent
+    consistent, projection = part.consistent, part.compiled.encoded_projection
     return [
         Call(
             table,
             row[:HASH_SIZE],
-            storage_pb2.Get(key=row, consistent=consistent, projection=part.projection),
+            storage_pb2.Get(key=row, consistent=consistent, projection=projection),
             0,
             not consistent,
             context.request_id,

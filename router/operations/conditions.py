@@ -1,4 +1,4 @@
-"""The expressions of a write, from the newer or the older parameters, as they go to the storage node."""
+"""The condition of a PutItem or DeleteItem, as it goes to the storage node."""
 
 from __future__ import annotations
 
@@ -7,26 +7,22 @@ from typing import Any
 import orjson
 
 from cluster.wire import storage_pb2
-from dynamo.expressions.compile import Compiled, compile_expressions
+from dynamo.errors import validation
+from dynamo.expressions.compile import Compiled
 
 
-def write_expressions(body: dict[str, Any]) -> Compiled:
-    """The update and condition of a write. Raises ValidationException."""
-    return compile_expressions(
-        update=body.get("UpdateExpression"),
-        condition=body.get("ConditionExpression"),
-        names=body.get("ExpressionAttributeNames"),
-        values=body.get("ExpressionAttributeValues"),
-    )
-
-
-def write_condition(body: dict[str, Any]) -> storage_pb2.Condition | None:
-    """The condition of a PutItem or DeleteItem; None if it has none. Raises ValidationException."""
-    expressions = write_expressions(body)
-    if expressions.condition is None:
+def wire_condition(compiled: Compiled, body: dict[str, Any]) -> storage_pb2.Condition | None:
+    """The condition among the compiled expressions of `body`; None if there is none."""
+    if compiled.condition is None:
         return None
     return storage_pb2.Condition(
-        tree=expressions.encoded_condition,
-        values=orjson.dumps(expressions.values),
+        tree=compiled.encoded_condition,
+        values=orjson.dumps(compiled.values),
         return_old=body.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD",
     )
+
+
+def check_return_values(body: dict[str, Any]) -> None:
+    """PutItem and DeleteItem return the old item or nothing. Raises ValidationException."""
+    if body.get("ReturnValues", "NONE") not in ("NONE", "ALL_OLD"):
+        raise validation("ReturnValues can only be ALL_OLD or NONE")

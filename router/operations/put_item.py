@@ -6,14 +6,15 @@ from functools import partial
 from typing import Any
 
 from cluster.wire import storage_pb2
-from dynamo.errors import ApiError, in_envelope, validation
+from dynamo.errors import ApiError, in_envelope
+from dynamo.expressions.key_rules import check_key_paths
+from dynamo.expressions.request import compile_request
 from dynamo.item import ITEM_SIZE_MAX, item_size, item_too_large
 from dynamo.keys import HASH_SIZE, row_key, validate_index_keys, validate_item_key
 from dynamo.table import Table
 from dynamo.values import canonical_item, dump
 from router.context import RequestContext
-from router.operations.conditions import write_condition
-from router.operations.parameters import PUT
+from router.operations.conditions import check_return_values, wire_condition
 from router.operations.replies import write_body
 from router.operations.tables import with_table
 from router.plan import Call, Plan, Single
@@ -28,15 +29,15 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
 
 
 def _plan(body: dict[str, Any], context: RequestContext) -> Plan:
-    conditional = PUT.check(body)
+    compiled = compile_request("PutItem", body)
     item = canonical_item(body["Item"])
     check_return_values(body)
     size = item_size(item)
     if size > ITEM_SIZE_MAX:
         raise item_too_large()
-    condition = write_condition(body) if conditional else None
 
     def for_table(table: Table) -> Plan:
+        check_key_paths(compiled, table)
         validate_item_key(table, item)
         validate_index_keys(table, item)
         key = row_key(table.keys, table.attribute_types, item)
@@ -44,16 +45,10 @@ def _plan(body: dict[str, Any], context: RequestContext) -> Plan:
             key=key,
             item=dump(item),
             size=size,
-            condition=condition,
+            condition=wire_condition(compiled, body),
             return_old=body.get("ReturnValues") == "ALL_OLD",
         )
         call = Call(table, key[:HASH_SIZE], put, context.operation_id(), request_id=context.request_id)
         return Single(call, partial(write_body, body=body, table=table, key=item))
 
     return with_table(context, body["TableName"], for_table)
-
-
-def check_return_values(body: dict[str, Any]) -> None:
-    """PutItem and DeleteItem return the old item or nothing. Raises ValidationException."""
-    if body.get("ReturnValues", "NONE") not in ("NONE", "ALL_OLD"):
-        raise validation("ReturnValues can only be ALL_OLD or NONE")
