@@ -1,6 +1,7 @@
 """A network under virtual time: delay, broken connections, and cuts between machines, each from one seeded source.
 
-Messages pass as bytes. A stream is like a TCP connection: in order and whole until it breaks. What is sent over a cut link
+Messages pass as bytes. A stream is like a TCP connection: in order and whole until it breaks. What is sent over a cut
+link
 vanishes, and so does the connection, though neither end is told before it next speaks over the mended link.
 """
 

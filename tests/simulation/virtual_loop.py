@@ -1,4 +1,5 @@
-"""An asyncio event loop on virtual time: when nothing is ready, time jumps to the next timer. One thread, no real waiting."""
+"""An asyncio event loop on virtual time: when nothing is ready, time jumps to the next timer. One thread, no real
+waiting."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Deadlock(Exception):
+class Deadlock(Exception):  # noqa: N818  a finding
     """Nothing is ready and no timer is set: the program would wait for ever."""
 
 
