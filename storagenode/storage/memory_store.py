@@ -107,6 +107,10 @@ class MemoryStores:
         """(partition, replica) of every store that is there."""
         return sorted(self._stores)
 
+    def retire(self, partition: int, replica: int) -> None:
+        """Put a store away that was dropped by order."""
+        self._stores.pop((partition, replica), None)
+
     def discard(self, partition: int, replica: int) -> None:
         """Throw a store away."""
         self._stores.pop((partition, replica), None)

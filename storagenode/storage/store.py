@@ -143,6 +143,10 @@ class Stores(Protocol):
         """(partition, replica) of every store that is there."""
         ...
 
+    def retire(self, partition: int, replica: int) -> None:
+        """Move a closed store, which was dropped by order, to the trash; no error if there is none."""
+        ...
+
     def discard(self, partition: int, replica: int) -> None:
         """Throw a closed store away, to be made again from the log; no error if there is none."""
         ...
