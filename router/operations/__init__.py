@@ -8,6 +8,8 @@ from importlib import import_module
 from router.gateway import Operation
 
 _FILES = {
+    "BatchGetItem": "batch_get_item",
+    "BatchWriteItem": "batch_write_item",
     "CreateTable": "create_table",
     "DeleteItem": "delete_item",
     "DeleteTable": "delete_table",
@@ -17,6 +19,9 @@ _FILES = {
     "GetItem": "get_item",
     "ListTables": "list_tables",
     "PutItem": "put_item",
+    "Query": "query",
+    "Scan": "scan",
+    "UpdateItem": "update_item",
     "UpdateTable": "update_table",
 }
 """Each file's `plan` is the operation. This table is the only list of them."""
