@@ -78,6 +78,7 @@ class _Opened:
 
     replica: int
     last: int
+    snapshot: int = 0
 
 
 class NodeLog:
@@ -94,7 +95,7 @@ class NodeLog:
         self._waiting = Waiting()
         self._batch_bytes_max = min(BATCH_BYTES_MAX, segment_bytes // 4)
         self._opened = {
-            partition: _Opened(replica.replica, replica.positions.last)
+            partition: _Opened(replica.replica, replica.positions.last, replica.snapshot_position)
             for partition, replica in found.index.replicas.items()
         }
         self._broken: OSError | None = None
@@ -149,11 +150,13 @@ class NodeLog:
         """Entries with consecutive positions; positions already in the log are replaced, with all after them.
 
         `framed`: `frame_entries(partition, entries)`, if the caller has it (a follower received it). Raises KeyError
-        for a partition that was not opened, ValueError for positions that leave a hole.
+        for a partition that was not opened, ValueError for positions that leave a hole or that a snapshot covers.
         """
         opened = self._opened[partition]
         if not entries:
             return
+        if entries[0].position <= opened.snapshot:
+            raise ValueError(f"a snapshot covers partition {partition} up to {opened.snapshot}: that never changes")
         if entries[0].position > opened.last + 1 or (len(entries) > 1 and not is_consecutive(entries)):
             raise ValueError(f"entries of partition {partition} leave a hole after position {opened.last}")
         data = frame_entries(partition, entries) if framed is None else framed
@@ -181,6 +184,7 @@ class NodeLog:
         """A durable snapshot covers the log up to `position`; if that is beyond the last entry, it restarts there."""
         opened = self._opened[partition]
         opened.last = max(opened.last, position)
+        opened.snapshot = max(opened.snapshot, position)
         self._waiting.add_record(records.SNAPSHOT, partition, epoch, position)
 
     def pending(self) -> bool:

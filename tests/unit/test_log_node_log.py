@@ -185,6 +185,16 @@ def test_a_snapshot_beyond_the_log_restarts_it(disk: SimulatedDisk, log: NodeLog
     assert again.read(P, 101, 1000) == entries(101, 2, epoch=2)
 
 
+def test_what_a_snapshot_covers_is_never_replaced(log: NodeLog) -> None:
+    log.append_entries(P, entries(1, 3))
+    log.append_snapshot(P, 1, 2)
+    with pytest.raises(ValueError, match="snapshot"):
+        log.append_entries(P, entries(2, 1, epoch=2))
+    log.append_entries(P, entries(3, 1, epoch=2))
+    flush(log)
+    assert log.read(P, 1, 1 << 20) == entries(1, 2) + entries(3, 1, epoch=2)
+
+
 def fill_segments(log: NodeLog, count: int) -> int:
     """Write until `count` segments are begun; returns the last position."""
     position = 0

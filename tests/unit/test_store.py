@@ -10,13 +10,15 @@ import pytest
 
 from cluster.local_disk import LocalDisk
 from storagenode.storage import layout
-from storagenode.storage.lmdb_store import LmdbStore, LmdbStores
+from storagenode.storage.lmdb_store import TRASH_SECONDS, LmdbStore, LmdbStores
 from storagenode.storage.memory_store import MemoryStore, MemoryStores
 from storagenode.storage.store import Applied, OperationIdRow, Store, StoreBroken, StoreFull, Stores, WriteBatch
 
 
 def make_stores(kind: str, path: Path) -> Stores:
-    return LmdbStores(LocalDisk(), str(path / "partitions")) if kind == "lmdb" else MemoryStores()
+    if kind == "memory":
+        return MemoryStores()
+    return LmdbStores(LocalDisk(), str(path / "partitions"), str(path / "trash"), lambda: 0.0)
 
 
 @pytest.fixture(params=["lmdb", "memory"])
@@ -174,6 +176,29 @@ def test_stores_are_apart_and_can_be_thrown_away(stores: Stores) -> None:
     stores.discard(1, 2)
     assert stores.existing() == [(1, 3)]
     assert stores.open(1, 2).get(b"a") is None
+
+
+def test_a_dropped_store_is_gone(stores: Stores) -> None:
+    stores.open(1, 2).close()
+    stores.retire(1, 2)
+    stores.retire(1, 2)
+    assert stores.existing() == []
+
+
+def test_the_trash_keeps_an_environment_for_a_while(tmp_path: Path) -> None:
+    now = 1_000_000.0
+    stores = LmdbStores(LocalDisk(), str(tmp_path / "partitions"), str(tmp_path / "trash"), lambda: now)
+    store = stores.open(1, 2)
+    put(store, a=b"1")
+    store.close()
+    stores.retire(1, 2)
+    now += TRASH_SECONDS
+    stores.empty_trash()
+    (kept,) = (tmp_path / "trash").iterdir()
+    assert LmdbStore(str(kept), 1, 2).get(b"a") == b"1"
+    now += 1
+    stores.empty_trash()
+    assert list((tmp_path / "trash").iterdir()) == []
 
 
 def test_an_environment_of_another_replica_is_refused(tmp_path: Path) -> None:
