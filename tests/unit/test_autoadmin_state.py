@@ -90,3 +90,21 @@ def test_a_damaged_record_is_found(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="is damaged"):
         damaged.load()
     damaged.close()
+
+
+def test_a_follower_at_any_version_is_brought_to_the_newest() -> None:
+    catalog = Catalog(Topology(), Counters())
+    versions = [catalog]
+    for make in _history():
+        change = make(catalog)
+        assert change is not None
+        catalog = catalog.after(change)
+        for follower in (held.topology for held in versions):
+            caught_up = follower.with_update(catalog.topology.difference(*follower.at))
+            assert caught_up.at == catalog.topology.at
+            assert caught_up.tables == catalog.topology.tables
+            assert caught_up.partitions == catalog.topology.partitions
+            assert caught_up.nodes == catalog.topology.nodes
+            for table in (1, 2):
+                assert caught_up.partitions_of(table) == catalog.topology.partitions_of(table)
+        versions.append(catalog)
