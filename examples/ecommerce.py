@@ -246,7 +246,7 @@ def numeric_order(table: Any) -> None:
         Decimal("10"),
         Decimal(digits),
         Decimal(digits[:-1] + "9"),
-        Decimal("9." + "9" * 37 + "E+125"),
+        Decimal("9" * 38),
     ]
     for number in [*ascending[::2], *ascending[1::2]]:
         table.put_item(Item={"PK": "NUMBERS", "SK": number})
