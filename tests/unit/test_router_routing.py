@@ -1,0 +1,125 @@
+"""Routing decisions by themselves: who is believed to lead, where a refused request goes, how long pauses are."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.wire import common_pb2
+from router.routing import (
+    HOPS_MAX,
+    SUSPICION,
+    UNANSWERED_SLACK,
+    Again,
+    Routes,
+    Sent,
+    Tries,
+    after_break,
+    after_refusal,
+)
+from tests.unit.router_fakes import ONES, ZERO, partition
+
+Refusal = common_pb2.Refusal
+PLACE = partition(1, ZERO, ONES, preferred=2)
+
+
+def refuse(routes: Routes, node: int, tries: Tries, refusal: common_pb2.Refusal, epoch: int = 0) -> object:
+    return after_refusal(routes, PLACE, node, refusal, Sent(1, epoch, tries), now=0.0)
+
+
+def test_the_maps_preferred_leader_is_asked_until_something_better_is_known() -> None:
+    routes = Routes()
+    assert routes.leader_node(PLACE, 0.0) == 2
+    assert routes.leader_node(partition(1, ZERO, ONES), 0.0) == 1
+    routes.learn(1, 3)
+    assert routes.leader_node(PLACE, 0.0) == 3
+    routes.disbelieve(1, 1)
+    assert routes.leader_node(PLACE, 0.0) == 3
+    routes.disbelieve(1, 3)
+    assert routes.leader_node(PLACE, 0.0) == 2
+
+
+def test_a_suspected_node_is_passed_over_for_a_while_and_until_it_answers() -> None:
+    routes = Routes()
+    routes.learn(1, 3)
+    routes.suspect(3, now=10.0)
+    assert routes.leader_node(PLACE, 10.0) == 2  # what was learned of it is forgotten
+    routes.suspect(2, now=10.0)
+    assert routes.leader_node(PLACE, 10.0) == 1
+    routes.suspect(1, now=10.0)
+    assert routes.leader_node(PLACE, 10.0) == 3  # all are suspected: in order
+    routes.heard(2)
+    assert routes.leader_node(PLACE, 10.0) == 2
+    assert not routes.suspected(1, 10.0 + SUSPICION)
+
+
+def test_pauses_grow_from_20_to_100_ms_and_each_is_followed_by_a_few_tries_at_once() -> None:
+    tries = Tries()
+    pauses = [tries.again(1, news=True).pause for _ in range(6 * (HOPS_MAX + 1))]
+    assert [pause for pause in pauses if pause] == [0.02, 0.04, 0.08, 0.1, 0.1, 0.1]
+    assert pauses[: HOPS_MAX + 1] == [0.0] * HOPS_MAX + [0.02]
+    assert Tries().again(1, news=False) == Again(1, 0.02)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "expected"),
+    [
+        (Refusal(reason=Refusal.NOT_LEADER, leader_node=3, epoch=2), Again(3, 0.0)),
+        (Refusal(reason=Refusal.NOT_LEADER, leader_node=2), Again(3, 0.0)),  # it names itself: no hint at all
+        (Refusal(reason=Refusal.NOT_LEADER), Again(3, 0.0)),
+        (Refusal(reason=Refusal.STALE_EPOCH, epoch=4), Again(2, 0.0)),
+        (Refusal(reason=Refusal.STALE_EPOCH, epoch=4, leader_node=1), Again(1, 0.0)),
+        (Refusal(reason=Refusal.STALE_EPOCH), Again(2, 0.02)),
+        (Refusal(reason=Refusal.NOT_READY), Again(2, 0.02)),
+        (Refusal(reason=Refusal.OVERLOADED), Again(2, 0.02)),
+        (Refusal(reason=Refusal.DEADLINE), Again(0, 0.02)),
+        (Refusal(), Again(0, 0.02)),
+        (Refusal(reason=Refusal.WRONG_CLUSTER), Again(3, 0.02)),
+    ],
+)
+def test_what_follows_from_a_refusal_of_node_2(refusal: common_pb2.Refusal, expected: Again) -> None:
+    assert refuse(Routes(), 2, Tries(), refusal) == expected
+
+
+def test_a_node_that_is_behind_does_not_lower_the_epoch() -> None:
+    routes = Routes()
+    refuse(routes, 2, Tries(), Refusal(reason=Refusal.NOT_LEADER, leader_node=3, epoch=9))
+    assert routes.epoch(1) == 9
+    assert refuse(routes, 2, Tries(), Refusal(reason=Refusal.STALE_EPOCH, epoch=8), epoch=9) == Again(3, 0.0)
+    assert routes.epoch(1) == 9
+    assert routes.leader_node(PLACE, 0.0) == 3
+
+
+def test_two_nodes_that_name_each_other_do_not_make_a_busy_loop() -> None:
+    routes, tries, node, pauses = Routes(), Tries(), 1, 0
+    for _ in range(30):
+        following = refuse(routes, node, tries, Refusal(reason=Refusal.NOT_LEADER, leader_node=3 - node, epoch=1))
+        assert isinstance(following, Again)
+        pauses += following.pause > 0
+        node = following.node
+    assert pauses == 10
+
+
+def test_a_hint_at_a_suspected_node_is_not_followed() -> None:
+    routes = Routes()
+    routes.suspect(3, now=0.0)
+    assert refuse(routes, 2, Tries(), Refusal(reason=Refusal.NOT_LEADER, leader_node=3, epoch=1)) == Again(1, 0.0)
+
+
+def test_after_a_break_the_next_replica_is_asked() -> None:
+    routes = Routes()
+    routes.suspect(2, now=0.0)
+    assert after_break(routes, PLACE, 2, Tries(), now=0.0) == Again(3, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("loads", "turn", "expected"),
+    [
+        ({1: (0, 0), 2: (0, 0), 3: (0, 0)}, 0, 1),
+        ({1: (0, 0), 2: (0, 0), 3: (0, 0)}, 5, 3),
+        ({1: (0, 0), 2: (3, 5), 3: (0, 0)}, 0, 2),  # a message to node 2 goes out anyway
+        ({1: (1, 0), 2: (3, 5), 3: (0, 0)}, 0, 2),
+        ({1: (1, 0), 2: (3, UNANSWERED_SLACK + 1), 3: (0, 0)}, 0, 1),  # but node 2 is far behind
+    ],
+)
+def test_where_reads_go_that_any_replica_can_do(loads: dict[int, tuple[int, int]], turn: int, expected: int) -> None:
+    assert Routes().any_node(PLACE, loads.__getitem__, turn, now=0.0) == expected
