@@ -344,4 +344,4 @@ def _beside_the_api(received: Received, request_id: str) -> Answer:
     """Anything that is not POST: the health text, or nothing."""
     if received.method == b"GET" and received.target.partition(b"?")[0] == b"/":
         return Answer(200, b"healthy: %b " % received.headers.get(b"host", b"localhost"), request_id, TEXT)
-    return Answer(404, NOT_FOUND_BODY, request_id, TEXT)
+    return Answer(404, b"" if received.method == b"HEAD" else NOT_FOUND_BODY, request_id, TEXT)
