@@ -150,11 +150,12 @@ class User:
     def fail_to_flush(self) -> list[Put]:
         """Start a flush that some write or sync ends; returns the records that may or may not have got there."""
         left = self.random.randint(1, 7)
+        number = self.random.choice((errno.EIO, errno.EINTR))
 
         def fault(operation: str, _: str) -> OSError | None:
             nonlocal left
             left -= operation in ("write", "sync")
-            return OSError(errno.EIO, "cut") if left == 0 else None
+            return OSError(number, "cut") if left == 0 else None
 
         self.disk.fault = fault
         batch = Batch()

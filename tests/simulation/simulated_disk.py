@@ -76,13 +76,18 @@ class SimulatedFile:
         return bytes(self._inode.data[offset : offset + length])
 
     def sync(self) -> None:
-        """Make the contents durable. When that fails, what was unsynced is held for clean and never gets there."""
+        """Make the contents durable.
+
+        When that fails with EIO, what was unsynced is held for clean and never gets there. After any other fault a
+        crash finds it unsynced: that is a power cut in the middle of a sync.
+        """
         self._check_open()
         inode = self._inode
         try:
             self._disk.check("sync", self._path)
-        except OSError:
-            inode.unsynced.clear()
+        except OSError as error:
+            if error.errno == errno.EIO:
+                inode.unsynced.clear()
             raise
         self._disk.syncs += 1
         if inode.truncated:

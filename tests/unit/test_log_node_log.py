@@ -14,6 +14,7 @@ from replication.effects import HardState
 from replication.messages import Entry
 from storagenode.log import Batch, LogBroken, LogCorrupt, LogFull, LogTrimmed, NodeLog, Recovered, frame_entries
 from storagenode.log.frames import BLOCK
+from storagenode.log.recovery import Torn
 from tests.simulation.simulated_disk import SimulatedDisk
 
 SEGMENT = 64 * 1024
@@ -382,6 +383,60 @@ def test_the_reserve_is_missed_before_it_is_needed_and_can_be_filled_again(disk:
     disk.capacity = 4 * SEGMENT
     log.fill_reserve()
     assert not log.low_on_space
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_segment_begun_on_a_full_disk_survives_a_power_cut(disk: SimulatedDisk, seed: int) -> None:
+    disk.capacity = 3 * SEGMENT
+    log, _ = open_log(disk, reserve=2)
+    log.open_partition(P, REPLICA)
+    position, _ = write_until_full(log)
+    disk.crash(Random(seed))
+    _, recovered = open_log(disk, machine_crashed=True, reserve=2)
+    assert recovered.replicas[P].last_position == position - 5
+
+
+def fail(disk: SimulatedDisk, operation: str, path: str) -> None:
+    """From now on an operation on a path ends in the middle."""
+    disk.fault = lambda asked, on: OSError(errno.EINTR, "failed") if (asked, on) == (operation, path) else None
+
+
+def write_until_broken(log: NodeLog, position: int) -> None:
+    """Write entries after `position` until the log breaks."""
+    with pytest.raises(LogBroken):  # noqa: PT012
+        for first in range(position + 1, position + 1000, 5):
+            log.append_entries(P, entries(first, 5, size=1000))
+            flush(log)
+
+
+def test_a_segment_torn_at_its_start_begins_anew() -> None:
+    torn = 0
+    for seed in range(40):
+        disk = SimulatedDisk()
+        log, _ = open_log(disk)
+        log.open_partition(P, REPLICA)
+        flush(log)
+        # One block more, so that the first segment ends with room for the record that counts a start.
+        log.append_hard_state(P, HardState(1, 1))
+        flush(log)
+        fail(disk, "sync", segment_path(2))
+        # One partition's checkpoint fits into a sector; with more, a power cut can leave a header without its body.
+        for partition in range(100, 120):
+            log.open_partition(partition, REPLICA)
+        write_until_broken(log, 0)
+        disk.fault = None
+        disk.crash(Random(seed))
+        log, recovered = open_log(disk, machine_crashed=True)
+        torn += recovered.torn == Torn(2, 0)
+        assert not disk.exists(segment_path(2))
+        fail(disk, "write", segment_path(2))
+        last = recovered.replicas[P].last_position
+        write_until_broken(log, last)
+        disk.fault = None
+        disk.kill()
+        _, recovered = open_log(disk)
+        assert recovered.replicas[P].last_position >= last
+    assert torn > 0
 
 
 @pytest.mark.parametrize("operation", ["write", "sync"])

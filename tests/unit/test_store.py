@@ -195,7 +195,8 @@ def test_the_trash_keeps_an_environment_for_a_while(tmp_path: Path) -> None:
     now += TRASH_SECONDS
     stores.empty_trash()
     (kept,) = (tmp_path / "trash").iterdir()
-    assert LmdbStore(str(kept), 1, 2).get(b"a") == b"1"
+    with closing(LmdbStore(str(kept), 1, 2)) as again:
+        assert again.get(b"a") == b"1"
     now += 1
     stores.empty_trash()
     assert list((tmp_path / "trash").iterdir()) == []
