@@ -22,7 +22,7 @@ from cluster.wire import common_pb2, storage_pb2
 from dynamo.errors import ApiError, unavailable
 from router.lane import Lane, PendingRequest
 from router.plan import Call, StalePlanError
-from router.routing import Again, AwaitCatalog, Fail, Next, Routes, Sent, Tries, after_break, after_refusal
+from router.routing import Again, AwaitCatalog, Fail, Next, Routes, Sent, after_break, after_refusal
 
 TICK = 0.020
 """Seconds between two looks at pauses and silent nodes while requests are outstanding."""
@@ -104,7 +104,7 @@ class Executor:
         except LookupError:
             partition = _NOWHERE
         now = self._clock.boottime()
-        request = PendingRequest(call, done, now + self._request_time, Tries(), partition)
+        request = PendingRequest(call, done, now + self._request_time, partition)
         self._outstanding += 1
         if self._timer is None:
             self._arm()
@@ -170,13 +170,13 @@ class Executor:
         """Put the request on a lane: `node`'s, or wherever it belongs (0)."""
         if not node:
             if request.call.any_replica:
-                node = self._routes.any_node(request.partition, self._load, self._turn, now)
+                node = self._routes.any_node(request.partition, self._lanes, self._turn, now)
             else:
                 node = self._routes.leader_node(request.partition, now)
         lane = self._lanes.get(node) or self._open(node)
         if lane is None:
             self._routes.suspect(node, now)
-            self._next(request, after_break(self._routes, request.partition, node, request.tries, now))
+            self._next(request, after_break(self._routes, request.partition, node, request, now))
             return
         request.node = node
         request.epoch = self._routes.epoch(request.partition.id)
@@ -191,10 +191,6 @@ class Executor:
         lane = Lane(node, place.address, self._cluster_id, self._transport, self._clock, self._replied, self._broken)
         self._lanes[node] = lane
         return lane
-
-    def _load(self, node: int) -> tuple[int, int]:
-        lane = self._lanes.get(node)
-        return lane.load if lane else (0, 0)
 
     def _send_anew(self, request: PendingRequest, node: int, now: float) -> None:
         """Send again, where the newest map says that the request belongs."""
@@ -234,7 +230,7 @@ class Executor:
 
     def _refused(self, request: PendingRequest, node: int, refusal: common_pb2.Refusal) -> None:
         now = self._clock.boottime()
-        sent = Sent(request.call.table.schema_version, request.epoch, request.tries)
+        sent = Sent(request.call.table.schema_version, request.epoch, request)
         self._next(request, after_refusal(self._routes, request.partition, node, refusal, sent, now))
 
     def _broken(self, lane: Lane) -> None:
@@ -243,7 +239,7 @@ class Executor:
         now = self._clock.boottime()
         self._routes.suspect(lane.node, now)
         for request in lane.take_all():
-            self._next(request, after_break(self._routes, request.partition, lane.node, request.tries, now))
+            self._next(request, after_break(self._routes, request.partition, lane.node, request, now))
 
     def _next(self, request: PendingRequest, what: Next) -> None:
         match what:
@@ -280,7 +276,7 @@ class Executor:
             if table is None or (schema_version and table.schema_version >= schema_version):
                 self._finish(request, StalePlanError())
             else:
-                self._next(request, request.tries.again(0, news=False))
+                self._next(request, request.again(0, news=False))
 
     # --- time ---
 

@@ -39,13 +39,12 @@ _FIELDS = {
 
 
 @dataclass(slots=True, eq=False)
-class PendingRequest:
+class PendingRequest(Tries):
     """A call on its way. `done` is None once it was answered, whoever still holds the request then drops it."""
 
     call: Call
     done: Callable[[storage_pb2.Reply | ApiError], None] | None
     deadline: float
-    tries: Tries
     partition: Partition
     node: int = 0
     epoch: int = 0
@@ -82,11 +81,6 @@ class Lane:
         self._last_id = 0
         self._stream: Stream | None = None
         self._tasks = [asyncio.create_task(self._send())]
-
-    @property
-    def load(self) -> tuple[int, int]:
-        """(requests waiting to be sent, requests sent and unanswered)."""
-        return len(self.waiting), len(self.unanswered)
 
     def submit(self, request: PendingRequest) -> None:
         """Send `request` with the next batch."""

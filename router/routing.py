@@ -7,9 +7,9 @@ there is news about where to go (at most `HOPS_MAX` times in a row), else after 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from cluster.topology import Partition
 from cluster.wire import common_pb2
@@ -54,7 +54,7 @@ class Fail:
 Next: TypeAlias = Again | AwaitCatalog | Fail
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Tries:
     """How often one request was sent: in a row without a pause, and how many pauses it has made."""
 
@@ -79,6 +79,20 @@ class Sent:
     schema_version: int
     epoch: int
     tries: Tries
+
+
+class Load(Protocol):
+    """What a node has to do for this router."""
+
+    @property
+    def waiting(self) -> Sized:
+        """Requests that the next message will hold."""
+        ...
+
+    @property
+    def unanswered(self) -> Sized:
+        """Requests that were sent."""
+        ...
 
 
 class Routes:
@@ -110,22 +124,29 @@ class Routes:
         ring = nodes[start:] + nodes[:start]
         return next((node for node in ring if not self.suspected(node, now)), ring[0])
 
-    def any_node(self, partition: Partition, load: Callable[[int], tuple[int, int]], turn: int, now: float) -> int:
+    def any_node(self, partition: Partition, loads: Mapping[int, Load], turn: int, now: float) -> int:
         """The node to ask for what every replica can do.
 
-        `load` tells (requests waiting to be sent, requests unanswered) of a node. A message costs the same with 1
-        request or 30, so a node for which some wait already is best, unless it has far more to do than another; else
-        nodes take turns, and `turn` rises with each choice that opens a new message.
+        `loads` are the nodes that this router has a stream to. A message costs the same with 1 request or 30, so a node
+        for which some wait already is best, unless it has far more to do than another; else nodes take turns, and
+        `turn` rises with each choice that opens a new message.
         """
-        nodes = [place.node for place in partition.replicas if not self.suspected(place.node, now)]
+        nodes = [
+            place.node for place in partition.replicas if not self._suspects or not self.suspected(place.node, now)
+        ]
         if not nodes:
             return partition.replicas[turn % len(partition.replicas)].node
-        loads = {node: load(node) for node in nodes}
-        fair = 2 * min(unanswered for _, unanswered in loads.values()) + UNANSWERED_SLACK
-        joined = max(nodes, key=lambda node: loads[node][0] if loads[node][1] <= fair else 0)
-        if loads[joined][0] and loads[joined][1] <= fair:
-            return joined
-        return nodes[turn % len(nodes)]
+        joined, most, joined_owes, idlest, least = 0, 0, 0, 0, -1
+        for node in nodes:
+            load = loads.get(node)
+            waiting, owes = (len(load.waiting), len(load.unanswered)) if load is not None else (0, 0)
+            if waiting > most:
+                joined, most, joined_owes = node, waiting, owes
+            if least < 0 or owes < least:
+                idlest, least = node, owes
+        if not most:
+            return nodes[turn % len(nodes)]
+        return joined if joined_owes <= 2 * least + UNANSWERED_SLACK else idlest
 
     def suspected(self, node: int, now: float) -> bool:
         """Whether the node broke off lately."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 
 from cluster.wire import common_pb2
@@ -20,6 +22,11 @@ from tests.unit.router_fakes import ONES, ZERO, partition
 
 Refusal = common_pb2.Refusal
 PLACE = partition(1, ZERO, ONES, preferred=2)
+
+
+class NodeLoad(NamedTuple):
+    waiting: range
+    unanswered: range
 
 
 def refuse(routes: Routes, node: int, tries: Tries, refusal: common_pb2.Refusal, epoch: int = 0) -> object:
@@ -114,12 +121,13 @@ def test_after_a_break_the_next_replica_is_asked() -> None:
 @pytest.mark.parametrize(
     ("loads", "turn", "expected"),
     [
-        ({1: (0, 0), 2: (0, 0), 3: (0, 0)}, 0, 1),
+        ({}, 0, 1),
         ({1: (0, 0), 2: (0, 0), 3: (0, 0)}, 5, 3),
         ({1: (0, 0), 2: (3, 5), 3: (0, 0)}, 0, 2),  # a message to node 2 goes out anyway
         ({1: (1, 0), 2: (3, 5), 3: (0, 0)}, 0, 2),
-        ({1: (1, 0), 2: (3, UNANSWERED_SLACK + 1), 3: (0, 0)}, 0, 1),  # but node 2 is far behind
+        ({1: (1, 1), 2: (3, UNANSWERED_SLACK + 1), 3: (0, 0)}, 1, 3),  # but node 2 is far behind
     ],
 )
 def test_where_reads_go_that_any_replica_can_do(loads: dict[int, tuple[int, int]], turn: int, expected: int) -> None:
-    assert Routes().any_node(PLACE, loads.__getitem__, turn, now=0.0) == expected
+    known = {node: NodeLoad(range(waiting), range(unanswered)) for node, (waiting, unanswered) in loads.items()}
+    assert Routes().any_node(PLACE, known, turn, now=0.0) == expected
