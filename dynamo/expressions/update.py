@@ -17,7 +17,8 @@ from dynamo.errors import ApiError, validation
 from dynamo.expressions.operands import incorrect_type, value_at, value_of
 from dynamo.expressions.projection import project
 from dynamo.expressions.tree import Action, Add, DeleteFrom, Path, Remove, Set, Update
-from dynamo.values import AttributeValue, Item, sorted_members
+from dynamo.item import value_depth
+from dynamo.values import NESTING_MAX, AttributeValue, Item, sorted_members, too_deep
 
 _SETS = ("SS", "NS", "BS")
 
@@ -44,6 +45,7 @@ def apply_update(tree: Update, item: Item, values: Sequence[AttributeValue]) -> 
     draft = _Draft(item)
     for action, result in zip(tree, results, strict=True):
         if result is not None:
+            _check_depth(action.path, result)
             draft.put(action.path.steps, result)
         elif isinstance(action, Remove) or value_at(item, action.path.steps) is not None:
             draft.remove(action.path.steps)
@@ -116,6 +118,13 @@ def _check_place(path: Path, item: Item) -> None:
     kind = "M" if isinstance(path.steps[-1], str) else "L"
     if parent is None or kind not in parent:
         raise validation("The document path provided in the update expression is invalid for update")
+
+
+def _check_depth(path: Path, value: AttributeValue) -> None:
+    """What is put into a document may not make it too deep."""
+    above = len(path.steps) - 1
+    if above and above + value_depth(value) > NESTING_MAX:
+        raise too_deep()
 
 
 class _Draft:

@@ -45,6 +45,21 @@ def test_update_shares_nothing_that_a_later_change_could_reach() -> None:
     assert second.item == {"a": {"L": [{"S": "changed"}]}, "b": {"L": [{"S": "x"}]}}
 
 
+def nested(levels: int) -> dict[str, Any]:
+    """A value of so many levels."""
+    value: dict[str, Any] = {"S": "x"}
+    for _ in range(levels - 1):
+        value = {"M": {"a": value}}
+    return value
+
+
+def test_documents_do_not_get_too_deep() -> None:
+    item: Item = {"a": nested(3)}
+    assert apply("SET a.a.a = :v", item, {":v": nested(30)}).item == {"a": nested(32)}
+    with pytest.raises(ApiError, match="Nesting Levels have exceeded supported limits"):
+        apply("SET a.a.a = :v", item, {":v": nested(31)})
+
+
 # --- case 66: ReturnValues ---
 
 
