@@ -162,7 +162,9 @@ class Gateway:
             respond(_beside_the_api(received, request_id))
             return
         try:
-            validated = self._validate(self._decode(self._authenticate(self._name(received))), request_id)
+            named = self._name(received)
+            journey.operation = named.shape.operation
+            validated = self._validate(self._decode(self._authenticate(named)), request_id)
             journey.validated = validated
             self._run(validated.make_plan(), journey)
         except ApiError as error:
@@ -269,13 +271,14 @@ class Gateway:
 class _Journey:
     """A request under way, as the callbacks see it."""
 
-    __slots__ = ("_began", "_gateway", "_request_id", "_respond", "replans", "reply", "validated")
+    __slots__ = ("_began", "_gateway", "_request_id", "_respond", "operation", "replans", "reply", "validated")
 
     def __init__(self, gateway: Gateway, request_id: str, began: float, respond: Respond) -> None:
         self._gateway = gateway
         self._request_id = request_id
         self._began = began
         self._respond = respond
+        self.operation = ""
         self.validated: Validated | None = None
         self.reply: Callable[[storage_pb2.Reply], bytes] | None = None
         self.replans = 0
@@ -306,17 +309,13 @@ class _Journey:
 
     def fail_unexpectedly(self) -> None:
         """For exceptions that nobody foresaw; called while one is handled."""
-        _log.exception("request failed", extra={"request_id": self._request_id, "operation": self._operation})
+        _log.exception("request failed", extra={"request_id": self._request_id, "operation": self.operation})
         self.fail(internal())
-
-    @property
-    def _operation(self) -> str:
-        return self.validated.context.operation if self.validated else ""
 
     def _answer(self, answer: Answer, error: str) -> None:
         gateway = self._gateway
         seconds = gateway._clock.boottime() - self._began
-        gateway._observer.answered(self._operation, answer.status, error, seconds)
+        gateway._observer.answered(self.operation, answer.status, error, seconds)
         self._respond(answer)
 
 
