@@ -155,6 +155,6 @@ async def test_what_it_counts(auto_admin: AutoAdmin) -> None:
     page = generate_latest(registry).decode()
     assert 'trizone_router_requests_total{error="",operation="ListTables",status="200"} 1.0' in page
     assert 'error="SerializationException",operation="ListTables",status="400"} 1.0' in page
-    assert 'trizone_router_request_seconds_count{operation="ListTables"} 1.0' in page
+    assert 'trizone_router_request_seconds_count{operation="ListTables"} 2.0' in page
     assert "trizone_router_catalog_version 1.0" in page
     await router.stop()
