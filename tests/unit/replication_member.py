@@ -1,0 +1,148 @@
+"""The smallest shell around a `Replica`: a disk that knows what is flushed, and lists of what waits to be done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from random import Random
+
+from replication.effects import Effects, Fetch, HardState
+from replication.lease import NEVER, Contact
+from replication.log import LogSummary
+from replication.membership import Membership
+from replication.messages import Append, Entry, Message
+from replication.replica import Replica
+from replication.timing import Timing
+
+
+@dataclass
+class Disk:
+    """What is flushed. `applied` stands for the state, which a crash of the process leaves alone."""
+
+    hard_state: HardState = field(default_factory=lambda: HardState(0, 0))
+    entries: list[Entry] = field(default_factory=list)
+    applied: int = 0
+
+    def write(self, record: HardState | Entry) -> None:
+        """One record of the log, in order."""
+        if isinstance(record, HardState):
+            self.hard_state = record
+        else:
+            put(self.entries, record)
+
+    def summary(self) -> LogSummary:
+        """What recovery tells the core; the entries stay on disk."""
+        spans: list[tuple[int, int]] = []
+        for entry in self.entries:
+            if not spans or spans[-1][0] != entry.epoch:
+                spans.append((entry.epoch, entry.position))
+        return LogSummary(len(self.entries), tuple(spans))
+
+
+def put(entries: list[Entry], entry: Entry) -> None:
+    """Writes an entry at its position, in place of what was there and after."""
+    assert entry.position <= len(entries) + 1, "a gap on disk"
+    del entries[entry.position - 1 :]
+    entries.append(entry)
+
+
+class Member:
+    """One replica, its disk, and its queues: `outbox`, `unflushed`, `to_apply`, `woken`."""
+
+    def __init__(
+        self,
+        replica: int,
+        membership: Membership,
+        timing: Timing,
+        *,
+        disk: Disk | None = None,
+        seed: int = 0,
+        now: float = 0.0,
+        restarted_at: float = NEVER,
+        contact: Contact | None = None,
+        memory_bytes: int = 1 << 20,
+    ) -> None:
+        self.disk = disk or Disk()
+        self.log = list(self.disk.entries)
+        self.outbox: list[Message] = []
+        self.unflushed: list[HardState | Entry | Message] = []
+        self.to_apply: list[Entry] = []
+        self.woken: list[int] = []
+        self.loading: tuple[int, int] | None = None
+        self.role_changes = 0
+        self.replica = Replica(
+            replica=replica,
+            membership=membership,
+            timing=timing,
+            random=Random(seed),
+            hard_state=self.disk.hard_state,
+            log=self.disk.summary(),
+            applied=self.disk.applied,
+            now=now,
+            restarted_at=restarted_at,
+            contact=contact,
+            memory_bytes=memory_bytes,
+        )
+
+    def perform(self, effects: Effects) -> None:
+        """Queues what the core asks for."""
+        if effects.save is not None:
+            self.unflushed.append(effects.save)
+        for entry in effects.append:
+            put(self.log, entry)
+        self.unflushed.extend(effects.append)
+        self.outbox.extend(effects.send_at_once)
+        self.woken.extend(peer for peer in effects.wake_peers if peer not in self.woken)
+        self.unflushed.extend(effects.send_after_flush)
+        self.to_apply.extend(effects.apply)
+        if effects.load is not None:
+            assert self.loading is None, "asked to load while loading"
+            self.loading = effects.load
+        self.role_changes += effects.role_changed
+
+    def flush(self) -> None:
+        """Everything handed over so far is durable; what waited for that may leave."""
+        records, self.unflushed = self.unflushed, []
+        last: Entry | None = None
+        for record in records:
+            if isinstance(record, HardState | Entry):
+                self.disk.write(record)
+                last = record if isinstance(record, Entry) else last
+        self.outbox.extend(record for record in records if not isinstance(record, HardState | Entry))
+        if last is not None:
+            self.perform(self.replica.flushed(last.position, last.epoch))
+
+    def load(self, count: int) -> None:
+        """Reads what the core wants to apply from the log."""
+        if self.loading is not None:
+            (first, last), self.loading = self.loading, None
+            self.perform(self.replica.loaded(self.log[first - 1 : min(last, first + count - 1)]))
+
+    def apply(self) -> list[Entry]:
+        """Applies what was handed out, and tells the core."""
+        entries, self.to_apply = self.to_apply, []
+        if entries:
+            assert entries[0].position == self.disk.applied + 1, "applied out of order"
+            self.disk.applied = entries[-1].position
+            self.perform(self.replica.applied_to(self.disk.applied))
+        return entries
+
+    def append_for(self, peer: int, max_bytes: int = 1 << 20) -> Append | None:
+        """The next message for a peer whose lane is free, read from the log if need be."""
+        made = self.replica.append_for(peer, max_bytes)
+        if not isinstance(made, Fetch):
+            return made
+        end = made.first_position + max(1, made.max_bytes // 64)
+        return self.replica.fetched(made.peer, tuple(self.log[made.first_position - 1 : end - 1]))
+
+    def settle(self) -> None:
+        """Flushes, loads and applies until nothing waits."""
+        while self.unflushed or self.to_apply or self.loading:
+            self.flush()
+            self.load(1000)
+            self.apply()
+
+    def sent(self) -> Iterable[Message]:
+        """Takes what is in the outbox."""
+        messages, self.outbox = self.outbox, []
+        return messages
