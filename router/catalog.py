@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 
 from google.protobuf.message import DecodeError
+from msgspec import MsgspecError
 
 from cluster.convert import table_from_wire, update_from_wire
 from cluster.topology import Topology, UpdateRefused
@@ -171,14 +172,22 @@ class Catalog:
         """Watch one auto-admin after the other, for ever; ask storage nodes while none can be watched."""
         backoff = BACKOFF_MIN
         while True:
-            for address in list(self._auto_admins):
-                if await self._watch(address):
+            try:
+                if await self._watch_any():
                     backoff = BACKOFF_MIN
-                    break
-            else:
-                await self._ask_nodes()
+                else:
+                    await self._ask_nodes()
+            except Exception:
+                _log.exception("following the catalog failed; it goes on")
             await asyncio.sleep(backoff)
             backoff = min(BACKOFF_MAX, 2 * backoff)
+
+    async def _watch_any(self) -> bool:
+        """Follow the first auto-admin that has something to tell; False when there was none."""
+        for address in self._auto_admins:
+            if await self._watch(address):
+                return True
+        return False
 
     async def _watch(self, address: str) -> bool:
         """Follow the auto-admin at `address` until it breaks off; False when it told nothing."""
@@ -212,7 +221,7 @@ class Catalog:
         except UpdateRefused as error:
             _log.info("catalog update refused: %s", error)
             return False
-        except (DecodeError, ValueError) as error:
+        except (DecodeError, MsgspecError, ValueError) as error:
             _log.warning("catalog update is not readable: %s", error)
             return True
         if topology is not self._topology:

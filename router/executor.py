@@ -80,7 +80,6 @@ class Executor:
         self._routes = Routes()
         self._lanes: dict[int, Lane] = {}
         self._outstanding = 0
-        self._turn = 0
         self._paused: list[tuple[float, int, PendingRequest, int]] = []
         self._order = count()
         self._awaiting: list[tuple[PendingRequest, int]] = []
@@ -170,7 +169,7 @@ class Executor:
         """Put the request on a lane: `node`'s, or wherever it belongs (0)."""
         if not node:
             if request.call.any_replica:
-                node = self._routes.any_node(request.partition, self._lanes, self._turn, now)
+                node = self._routes.any_node(request.partition, self._lanes, now)
             else:
                 node = self._routes.leader_node(request.partition, now)
         lane = self._lanes.get(node) or self._open(node)
@@ -180,8 +179,6 @@ class Executor:
             return
         request.node = node
         request.epoch = self._routes.epoch(request.partition.id)
-        if not lane.waiting:
-            self._turn += 1
         lane.submit(request)
 
     def _open(self, node: int) -> Lane | None:

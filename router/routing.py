@@ -85,13 +85,8 @@ class Load(Protocol):
     """What a node has to do for this router."""
 
     @property
-    def waiting(self) -> Sized:
-        """Requests that the next message will hold."""
-        ...
-
-    @property
     def unanswered(self) -> Sized:
-        """Requests that were sent."""
+        """Requests that were sent and are not answered."""
         ...
 
 
@@ -124,29 +119,28 @@ class Routes:
         ring = nodes[start:] + nodes[:start]
         return next((node for node in ring if not self.suspected(node, now)), ring[0])
 
-    def any_node(self, partition: Partition, loads: Mapping[int, Load], turn: int, now: float) -> int:
-        """The node to ask for what every replica can do.
+    def any_node(self, partition: Partition, loads: Mapping[int, Load], now: float) -> int:
+        """The node to ask for what every replica can do. `loads` are the nodes that this router has a stream to.
 
-        `loads` are the nodes that this router has a stream to. A message costs the same with 1 request or 30, so a node
-        for which some wait already is best, unless it has far more to do than another; else nodes take turns, and
-        `turn` rises with each choice that opens a new message.
+        It is the leader's as long as that is not far behind the others. Leaders sit on all nodes, so that this is a
+        fair share; the reads ride in the messages that go there anyway; and what a client has just written is there,
+        where followers learn of it a beat later.
         """
-        nodes = [
-            place.node for place in partition.replicas if not self._suspects or not self.suspected(place.node, now)
-        ]
-        if not nodes:
-            return partition.replicas[turn % len(partition.replicas)].node
-        joined, most, joined_owes, idlest, least = 0, 0, 0, 0, -1
-        for node in nodes:
-            load = loads.get(node)
-            waiting, owes = (len(load.waiting), len(load.unanswered)) if load is not None else (0, 0)
-            if waiting > most:
-                joined, most, joined_owes = node, waiting, owes
-            if least < 0 or owes < least:
-                idlest, least = node, owes
-        if not most:
-            return nodes[turn % len(nodes)]
-        return joined if joined_owes <= 2 * least + UNANSWERED_SLACK else idlest
+        leader = self.leader_node(partition, now)
+        load = loads.get(leader)
+        if load is None or len(load.unanswered) <= UNANSWERED_SLACK:
+            return leader
+        return self._idlest(partition, leader, len(load.unanswered), loads, now)
+
+    def _idlest(self, partition: Partition, leader: int, owed: int, loads: Mapping[int, Load], now: float) -> int:
+        """The node that owes this router least, unless the leader's owes not much more."""
+        best, least = leader, owed
+        for place in partition.replicas:
+            load = loads.get(place.node)
+            owes = len(load.unanswered) if load is not None else 0
+            if owes < least and not self.suspected(place.node, now):
+                best, least = place.node, owes
+        return best if owed > 2 * least + UNANSWERED_SLACK else leader
 
     def suspected(self, node: int, now: float) -> bool:
         """Whether the node broke off lately."""

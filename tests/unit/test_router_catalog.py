@@ -128,6 +128,19 @@ async def test_a_change_with_a_gap_makes_the_router_ask_for_the_whole(world: Wor
     assert [watch.version for watch in admin.watches] == [0, 0]
 
 
+async def test_what_cannot_be_read_is_passed_over(world: World) -> None:
+    admin = await world.admin(update(3, "one"))
+    world.catalog.start()
+    assert await world.seen(3)
+    await admin.streams[0].send(b"\xff not a message")
+    bad_table = common_pb2.TableRecord(table=1, definition=b"{not JSON")
+    bad = common_pb2.CatalogUpdate(cluster_id=CLUSTER, epoch=1, version=4, tables=[bad_table])
+    await admin.streams[0].send(bad.SerializeToString())
+    await admin.streams[0].send(update(5, "one", "five"))
+    assert await world.seen(5)
+    assert len(admin.streams) == 1
+
+
 async def test_without_auto_admin_the_newest_copy_of_the_nodes_counts(world: World) -> None:
     await world.node("s1:1", update(4, "old"))
     await world.node("s2:1", update(2, "new", epoch=2))

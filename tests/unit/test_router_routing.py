@@ -25,7 +25,6 @@ PLACE = partition(1, ZERO, ONES, preferred=2)
 
 
 class NodeLoad(NamedTuple):
-    waiting: range
     unanswered: range
 
 
@@ -119,15 +118,22 @@ def test_after_a_break_the_next_replica_is_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("loads", "turn", "expected"),
+    ("owed", "expected"),
     [
-        ({}, 0, 1),
-        ({1: (0, 0), 2: (0, 0), 3: (0, 0)}, 5, 3),
-        ({1: (0, 0), 2: (3, 5), 3: (0, 0)}, 0, 2),  # a message to node 2 goes out anyway
-        ({1: (1, 0), 2: (3, 5), 3: (0, 0)}, 0, 2),
-        ({1: (1, 1), 2: (3, UNANSWERED_SLACK + 1), 3: (0, 0)}, 1, 3),  # but node 2 is far behind
+        ({}, 2),
+        ({1: 0, 2: UNANSWERED_SLACK, 3: 0}, 2),  # the leader's node, with what the writer wrote last
+        ({1: 1, 2: UNANSWERED_SLACK + 1, 3: 0}, 3),  # which is far behind
+        ({1: 50, 2: 100 + UNANSWERED_SLACK, 3: 50}, 2),  # all are busy
+        ({1: 50, 2: 101 + UNANSWERED_SLACK, 3: 60}, 1),
+        ({2: 1_000, 3: 10}, 1),  # no stream to node 1 yet
     ],
 )
-def test_where_reads_go_that_any_replica_can_do(loads: dict[int, tuple[int, int]], turn: int, expected: int) -> None:
-    known = {node: NodeLoad(range(waiting), range(unanswered)) for node, (waiting, unanswered) in loads.items()}
-    assert Routes().any_node(PLACE, known, turn, now=0.0) == expected
+def test_where_reads_go_that_any_replica_can_do(owed: dict[int, int], expected: int) -> None:
+    loads = {node: NodeLoad(range(count)) for node, count in owed.items()}
+    assert Routes().any_node(PLACE, loads, now=0.0) == expected
+
+
+def test_reads_that_any_replica_can_do_avoid_suspected_nodes() -> None:
+    routes = Routes()
+    routes.suspect(2, now=0.0)
+    assert routes.any_node(PLACE, {}, now=0.0) == 3
