@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+import msgspec
 import orjson
 
 from dynamo.errors import validation
@@ -53,6 +54,8 @@ def table_of(body: dict[str, Any], context: RequestContext) -> Table:
     throughput = body.get("ProvisionedThroughput") or {}
     warm = body.get("WarmThroughput") or {}
     schema = body["KeySchema"]
+    now = context.clock.wall()
+    billing = body.get("BillingMode", "PROVISIONED")
     table = Table(
         id=0,
         name=name,
@@ -62,21 +65,22 @@ def table_of(body: dict[str, Any], context: RequestContext) -> Table:
             hash=tuple(element["AttributeName"] for element in schema[:1]),
             range=tuple(element["AttributeName"] for element in schema[1:]),
         ),
-        created=context.clock.wall(),
+        created=now,
         table_id=str(uuid.UUID(bytes=context.random.bytes(16), version=4)),
-        billing=body.get("BillingMode", "PROVISIONED"),
+        billing=billing,
+        on_demand_since=now if billing == "PAY_PER_REQUEST" else 0.0,
         throughput=Throughput(throughput.get("ReadCapacityUnits", 0), throughput.get("WriteCapacityUnits", 0)),
         on_demand_read=ceilings.get("MaxReadRequestUnits", -1),
         on_demand_write=ceilings.get("MaxWriteRequestUnits", -1),
-        warm_read=warm.get("ReadUnitsPerSecond", 0),
-        warm_write=warm.get("WriteUnitsPerSecond", 0),
         deletion_protection=body.get("DeletionProtectionEnabled", False),
         table_class=body.get("TableClass", ""),
         sse_key=key,
         tags=tags,
     )
-    checks.check_warm_throughput(warm, warm_units(table) if not warm else _least_warm(table))
-    return table
+    checks.check_warm_throughput(warm, warm_units(table))
+    return msgspec.structs.replace(
+        table, warm_read=warm.get("ReadUnitsPerSecond", 0), warm_write=warm.get("WriteUnitsPerSecond", 0)
+    )
 
 
 def _check_billing(body: dict[str, Any]) -> None:
@@ -131,13 +135,6 @@ def _check_ceilings(body: dict[str, Any]) -> dict[str, int]:
     provisioned = "" if body.get("BillingMode") == "PAY_PER_REQUEST" else "table BillingMode is PROVISIONED."
     checks.check_on_demand_ceilings(ceilings, provisioned=provisioned, lowest=1)
     return ceilings
-
-
-def _least_warm(table: Table) -> tuple[int, int]:
-    """What the billing mode gives anyway, below which nobody may ask."""
-    if table.billing == "PAY_PER_REQUEST":
-        return 1, 1
-    return table.throughput.read, table.throughput.write
 
 
 def _tags(tags: list[dict[str, str]] | None) -> dict[str, str]:

@@ -61,7 +61,7 @@ async def test_create_keeps_what_was_asked_for() -> None:
     await ask("CreateTable", request, catalog)
     shown = (await ask("DescribeTable", {"TableName": "abc"}, catalog))["Table"]
     assert shown["TableStatus"] == "ACTIVE"
-    assert shown["BillingModeSummary"] == {"BillingMode": "PAY_PER_REQUEST"}
+    assert shown["BillingModeSummary"] == {"BillingMode": "PAY_PER_REQUEST", "LastUpdateToPayPerRequestDateTime": NOW}
     assert shown["ProvisionedThroughput"] == {
         "NumberOfDecreasesToday": 0,
         "ReadCapacityUnits": 0,
@@ -223,6 +223,11 @@ BAD_TABLES = [
     (
         {"TableName": "arn:aws:sqs:us-east-1:000000000000:abc"},
         f"{INVALID}Invalid ResourceArn provided as input arn:aws:sqs:us-east-1:000000000000:abc",
+    ),
+    (
+        {"WarmThroughput": {"ReadUnitsPerSecond": 11_999}},
+        f"{INVALID}Requested ReadUnitsPerSecond for WarmThroughput for table is lower than current WarmThroughput, "
+        "decreasing WarmThroughput is not supported",
     ),
     # What is not built is refused, and not taken in silence.
     ({**COMPOSITE, "LocalSecondaryIndexes": [lsi()]}, f"{INVALID}Trizone does not support LocalSecondaryIndexes yet"),
