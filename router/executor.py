@@ -178,7 +178,8 @@ class Executor:
             self._next(request, after_break(self._routes, request.partition, node, request, now))
             return
         request.node = node
-        request.epoch = self._routes.epoch(request.partition.id)
+        if not request.call.any_replica:  # a replica that is behind may well answer these
+            request.epoch = self._routes.epoch(request.partition.id)
         lane.submit(request)
 
     def _open(self, node: int) -> Lane | None:
@@ -227,7 +228,7 @@ class Executor:
 
     def _refused(self, request: PendingRequest, node: int, refusal: common_pb2.Refusal) -> None:
         now = self._clock.boottime()
-        sent = Sent(request.call.table.schema_version, request.epoch, request)
+        sent = Sent(request.call.table.schema_version, request.epoch, request, request.call.any_replica)
         self._next(request, after_refusal(self._routes, request.partition, node, refusal, sent, now))
 
     def _broken(self, lane: Lane) -> None:

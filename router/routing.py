@@ -79,6 +79,7 @@ class Sent:
     schema_version: int
     epoch: int
     tries: Tries
+    any_replica: bool = False
 
 
 class Load(Protocol):
@@ -165,12 +166,21 @@ class Routes:
 
     def learn(self, partition: int, node: int, epoch: int = 0) -> bool:
         """`node` leads the partition, in `epoch` if told. False when that is older than what is known."""
-        if epoch:
-            if epoch < self._epochs.get(partition, 0):
-                return False
-            self._epochs[partition] = epoch
+        if epoch and not self.learn_epoch(partition, epoch):
+            return False
         self._leaders[partition] = node
         return True
+
+    def learn_epoch(self, partition: int, epoch: int) -> bool:
+        """The partition has reached `epoch`. False when that is older than what is known."""
+        if epoch < self._epochs.get(partition, 0):
+            return False
+        self._epochs[partition] = epoch
+        return True
+
+    def forget_epoch(self, partition: int) -> None:
+        """Take what the replicas say of epochs from now on."""
+        self._epochs.pop(partition, None)
 
     def disbelieve(self, partition: int, node: int) -> None:
         """`node` does not lead the partition."""
@@ -186,9 +196,11 @@ def after_refusal(
         case _Reason.NOT_LEADER:
             return _not_leader(routes, partition, node, refusal, sent, now)
         case _Reason.STALE_EPOCH:
-            if refusal.leader_node not in (0, node):
-                return _not_leader(routes, partition, node, refusal, sent, now)
-            return _stale_epoch(routes, partition, node, refusal, sent, now)
+            if refusal.leader_node == node:
+                return _stale_epoch(routes, partition, node, refusal, sent, now)
+            return _not_leader(routes, partition, node, refusal, sent, now)
+        case _Reason.NOT_READY | _Reason.OVERLOADED if sent.any_replica:
+            return sent.tries.again(routes.next_node(partition, node, now), news=True)
         case _Reason.NOT_READY:
             routes.learn(partition.id, node, refusal.epoch)
             return sent.tries.again(node, news=False)
@@ -221,6 +233,7 @@ def _not_leader(
     hint = refusal.leader_node
     if hint and hint != node and routes.learn(partition.id, hint, refusal.epoch) and not routes.suspected(hint, now):
         return sent.tries.again(hint, news=True)
+    routes.learn_epoch(partition.id, refusal.epoch)
     return sent.tries.again(routes.next_node(partition, node, now), news=True)
 
 
@@ -229,5 +242,7 @@ def _stale_epoch(
 ) -> Next:
     if routes.learn(partition.id, node, refusal.epoch):
         return sent.tries.again(node, news=refusal.epoch > sent.epoch)
-    routes.disbelieve(partition.id, node)  # it is the node that is behind
+    # Either this node is behind, or the epoch was one of a candidate that never won: let the replicas tell anew.
+    routes.disbelieve(partition.id, node)
+    routes.forget_epoch(partition.id)
     return sent.tries.again(routes.next_node(partition, node, now), news=True)

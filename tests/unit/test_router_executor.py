@@ -182,7 +182,7 @@ async def test_a_stale_epoch_is_corrected_at_once(make: Make) -> None:
     def answer(request: storage_pb2.Request) -> storage_pb2.Reply:
         if request.epoch == 9:
             return written(request)
-        return storage_pb2.Reply(refusal=Refusal(reason=Refusal.STALE_EPOCH, epoch=9))
+        return storage_pb2.Reply(refusal=Refusal(reason=Refusal.STALE_EPOCH, epoch=9, leader_node=1))
 
     world = make(n1=answer)
     world.put()

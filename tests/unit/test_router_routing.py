@@ -72,9 +72,10 @@ def test_pauses_grow_from_20_to_100_ms_and_each_is_followed_by_a_few_tries_at_on
         (Refusal(reason=Refusal.NOT_LEADER, leader_node=3, epoch=2), Again(3, 0.0)),
         (Refusal(reason=Refusal.NOT_LEADER, leader_node=2), Again(3, 0.0)),  # it names itself: no hint at all
         (Refusal(reason=Refusal.NOT_LEADER), Again(3, 0.0)),
-        (Refusal(reason=Refusal.STALE_EPOCH, epoch=4), Again(2, 0.0)),
+        (Refusal(reason=Refusal.STALE_EPOCH, epoch=4, leader_node=2), Again(2, 0.0)),
         (Refusal(reason=Refusal.STALE_EPOCH, epoch=4, leader_node=1), Again(1, 0.0)),
-        (Refusal(reason=Refusal.STALE_EPOCH), Again(2, 0.02)),
+        (Refusal(reason=Refusal.STALE_EPOCH, epoch=4), Again(3, 0.0)),  # it leads no more and knows of no other
+        (Refusal(reason=Refusal.STALE_EPOCH, leader_node=2), Again(2, 0.02)),
         (Refusal(reason=Refusal.NOT_READY), Again(2, 0.02)),
         (Refusal(reason=Refusal.OVERLOADED), Again(2, 0.02)),
         (Refusal(reason=Refusal.DEADLINE), Again(0, 0.02)),
@@ -86,13 +87,29 @@ def test_what_follows_from_a_refusal_of_node_2(refusal: common_pb2.Refusal, expe
     assert refuse(Routes(), 2, Tries(), refusal) == expected
 
 
-def test_a_node_that_is_behind_does_not_lower_the_epoch() -> None:
+@pytest.mark.parametrize("reason", [Refusal.NOT_READY, Refusal.OVERLOADED])
+def test_a_read_that_any_replica_can_do_goes_on_to_the_next(reason: common_pb2.Refusal.Reason) -> None:
     routes = Routes()
-    refuse(routes, 2, Tries(), Refusal(reason=Refusal.NOT_LEADER, leader_node=3, epoch=9))
-    assert routes.epoch(1) == 9
-    assert refuse(routes, 2, Tries(), Refusal(reason=Refusal.STALE_EPOCH, epoch=8), epoch=9) == Again(3, 0.0)
-    assert routes.epoch(1) == 9
-    assert routes.leader_node(PLACE, 0.0) == 3
+    sent = Sent(1, 0, Tries(), any_replica=True)
+    assert after_refusal(routes, PLACE, 3, Refusal(reason=reason), sent, now=0.0) == Again(1, 0.0)
+    assert routes.leader_node(PLACE, 0.0) == 2
+
+
+def test_a_new_epoch_without_a_leader_is_remembered() -> None:
+    routes = Routes()
+    refuse(routes, 2, Tries(), Refusal(reason=Refusal.NOT_LEADER, epoch=5))
+    assert routes.epoch(1) == 5
+
+
+def test_an_epoch_that_a_leader_does_not_know_is_given_up() -> None:
+    routes = Routes()
+    refuse(routes, 1, Tries(), Refusal(reason=Refusal.NOT_LEADER, epoch=9))  # of a candidate, say
+    stale = Refusal(reason=Refusal.STALE_EPOCH, epoch=8, leader_node=2)
+    assert refuse(routes, 2, Tries(), stale, epoch=9) == Again(3, 0.0)
+    assert routes.epoch(1) == 0
+    hint = Refusal(reason=Refusal.NOT_LEADER, leader_node=2, epoch=8)
+    assert refuse(routes, 3, Tries(), hint) == Again(2, 0.0)
+    assert routes.epoch(1) == 8
 
 
 def test_two_nodes_that_name_each_other_do_not_make_a_busy_loop() -> None:
