@@ -7,6 +7,7 @@ A location is one 64-bit number: segment << 32 | byte offset of the record in th
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -63,6 +64,24 @@ class Positions:
             self._turn(position, epoch)
         self.locations.append(place)
         self.next = position + 1
+
+    def epochs_from(self, position: int) -> list[tuple[int, int]]:
+        """The spans of the epochs of `position` and all after it, the first one cut to begin there."""
+        if position >= self.next:
+            return []
+        at = bisect_right(self.epochs, position, key=lambda span: span[1]) - 1
+        return [(self.epochs[at][0], position), *self.epochs[at + 1 :]]
+
+    def replace(self, position: int, locations: array[int], epochs: list[tuple[int, int]]) -> None:
+        """Put entries from `position` on, which is at most the next one, in place of all that are there."""
+        if position < self.next:
+            self._cut(position)
+        for span in epochs:
+            if not self.epochs or self.epochs[-1][0] != span[0]:
+                self.epochs.append(span)
+        self.locations.extend(locations)
+        self.next = position + len(locations)
+        self._epoch = self.epochs[-1][0] if self.epochs else -1
 
     def _turn(self, position: int, epoch: int) -> None:
         """Make room at `position` for an entry of `epoch`."""

@@ -32,6 +32,7 @@ from storagenode.log.index import LocalReplica, is_consecutive, location, segmen
 from storagenode.log.records import HEADER, HEADER_BYTES, frame_entries
 from storagenode.log.recovery import Scan, Torn, scan
 from storagenode.log.segments import Segments
+from storagenode.log.summary import encode_summary
 
 SEGMENT_BYTES: Final = 64 << 20
 RESERVE_SEGMENTS: Final = 1
@@ -330,6 +331,9 @@ class NodeLog:
             self._segment, self._end, self._capacity = before
             raise
         self._frames[segment] = array("I", [offset // BLOCK])
+        if number - 1 in self._frames:
+            summary = encode_summary(self._index, number - 1, self._frames[number - 1], self._next_batch - 1)
+            self._segments.put_summary(number - 1, summary)
         self.fill_reserve()
 
     def _rewrite_tail(self, found: Scan) -> None:

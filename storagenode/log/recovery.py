@@ -7,6 +7,9 @@ Three rules decide what a frame that is not whole means.
 2. A header without its body cannot come from a killed process, which writes bodies first (`frames.py`), only from a
    power cut in mid-flush. It is a torn tail if it is the last one and the machine crashed, else corruption.
 3. No header at all is the end of the log: nothing was begun there, or it was never finished and so never acknowledged.
+
+After a crash of the machine everything is read and checked. Else full segments are taken in by their summaries
+(`summary.py`), and damage in them is found when they are read.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from storagenode.log.frames import (
 )
 from storagenode.log.index import Index, UnexpectedRecord
 from storagenode.log.segments import Segments
+from storagenode.log.summary import take_in_summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,8 @@ def scan(segments: Segments, *, machine_crashed: bool) -> Scan:
     for number in numbers:
         if found.segment and number != found.segment + 1:
             raise LogCorrupt(found.segment + 1, 0, "the file is missing")
+        if number != numbers[-1] and not machine_crashed and _scan_summary(segments, number, found):
+            continue
         data = _read(segments, number)
         found.bytes_read += len(data)
         offset = _scan_segment(data, number, found)
@@ -78,6 +84,19 @@ def scan(segments: Segments, *, machine_crashed: bool) -> Scan:
         else:
             found.segment, found.end = number, offset
     return found
+
+
+def _scan_summary(segments: Segments, number: int, found: Scan) -> bool:
+    """Take in a full segment by its summary. Its frames are checked when they are read."""
+    header = parse_frame_header(segments.file(number).read_at(0, FRAME_HEADER_BYTES), 0, number)
+    if header is None or (found.segment and header.batch != found.next_batch):
+        return False
+    summary = take_in_summary(segments.summary(number) or b"", number, found.index)
+    if summary is None:
+        return False
+    found.frames[number], found.next_batch = summary
+    found.segment, found.end, found.last = number, segments.file(number).size(), None
+    return True
 
 
 def _read(segments: Segments, number: int) -> bytes:

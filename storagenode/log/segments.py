@@ -6,9 +6,11 @@ import threading
 from typing import Final
 
 from cluster.disk import Disk, File
+from cluster.files import read_file
 
 _SEGMENT_SUFFIX: Final = ".segment"
 _SPARE_SUFFIX: Final = ".spare"
+_SUMMARY_SUFFIX: Final = ".summary"
 
 
 class Segments:
@@ -73,6 +75,8 @@ class Segments:
             file = self._files.pop(number, None)
             if file is not None:
                 file.close()
+        if self._disk.exists(self._summary_path(number)):
+            self._disk.remove(self._summary_path(number))
         spare = self._unused_spare()
         self._disk.rename(self._segment_path(number), self._spare_path(spare))
         self.numbers.remove(number)
@@ -84,6 +88,23 @@ class Segments:
         file = self.file(number)
         file.write_at(offset, bytes(length))
         file.sync()
+
+    def put_summary(self, number: int, data: bytes) -> None:
+        """Keep a segment's summary, if there is room; not synced."""
+        try:
+            file = self._disk.open(self._summary_path(number), create=True)
+            try:
+                file.truncate(0)
+                file.write_at(0, data)
+            finally:
+                file.close()
+        except OSError:
+            # Derived and checksummed: the next start reads the segment instead.
+            return
+
+    def summary(self, number: int) -> bytes | None:
+        """A segment's summary, or what is left of it; None if there is none."""
+        return read_file(self._disk, self._summary_path(number))
 
     def fill_reserve(self) -> None:
         """Allocate what is missing of the reserve. Raises OSError (ENOSPC)."""
@@ -121,6 +142,9 @@ class Segments:
 
     def _segment_path(self, number: int) -> str:
         return f"{self._directory}/{number:016x}{_SEGMENT_SUFFIX}"
+
+    def _summary_path(self, number: int) -> str:
+        return f"{self._directory}/{number:016x}{_SUMMARY_SUFFIX}"
 
     def _spare_path(self, number: int) -> str:
         return f"{self._directory}/{number:016x}{_SPARE_SUFFIX}"

@@ -20,6 +20,8 @@ from tests.simulation.simulated_disk import SimulatedDisk
 SEGMENT = 64 * 1024
 P, Q = 11, 22
 REPLICA = 901
+SMALL_FILES = SEGMENT // 2
+"""Room for summaries, too little for a segment."""
 
 
 def open_log(disk: Disk, *, machine_crashed: bool = False, reserve: int = 1) -> tuple[NodeLog, Recovered]:
@@ -310,6 +312,39 @@ def test_a_batch_cut_short_by_a_kill_leaves_no_trace(disk: SimulatedDisk, log: N
     assert open_log(disk)[1].replicas[P].last_position == 2
 
 
+def test_full_segments_are_taken_in_by_their_summaries(disk: SimulatedDisk, log: NodeLog) -> None:
+    last = fill_segments(log, 5)
+    disk.kill()
+    read: list[str] = []
+    disk.fault = lambda operation, path: read.append(path) if operation == "read" else None
+    again, recovered = open_log(disk)
+    assert recovered.bytes_read == SEGMENT
+    assert segment_path(2) in read
+    disk.fault = None
+    assert again.read(P, 1, 1 << 30) == entries(1, last, size=1000)
+    disk.kill()
+    assert open_log(disk, machine_crashed=True)[1].bytes_read == 5 * SEGMENT
+
+
+@pytest.mark.parametrize("harm", ["missing", "flipped", "cut", "another's"])
+def test_a_segment_without_a_good_summary_is_read(disk: SimulatedDisk, log: NodeLog, harm: str) -> None:
+    last = fill_segments(log, 4)
+    disk.kill()
+    summary = f"log/{2:016x}.summary"
+    file = disk.open(summary)
+    if harm == "missing":
+        disk.remove(summary)
+    elif harm == "flipped":
+        disk.flip_bit(summary, file.size() - 1)
+    elif harm == "cut":
+        file.truncate(file.size() - 8)
+    else:
+        disk.rename(f"log/{1:016x}.summary", summary)
+    again, recovered = open_log(disk)
+    assert recovered.bytes_read == (3 if harm == "another's" else 2) * SEGMENT
+    assert again.read(P, 1, 1 << 30) == entries(1, last, size=1000)
+
+
 def test_a_missing_segment_is_corruption(disk: SimulatedDisk, log: NodeLog) -> None:
     fill_segments(log, 4)
     disk.kill()
@@ -367,7 +402,7 @@ def test_a_full_disk_refuses_the_batch_and_takes_it_later(disk: SimulatedDisk) -
 
 
 def test_the_reserve_is_missed_before_it_is_needed_and_can_be_filled_again(disk: SimulatedDisk) -> None:
-    disk.capacity = 3 * SEGMENT
+    disk.capacity = 3 * SEGMENT + SMALL_FILES
     log, _ = open_log(disk, reserve=2)
     log.open_partition(P, REPLICA)
     assert not log.low_on_space
@@ -380,7 +415,7 @@ def test_the_reserve_is_missed_before_it_is_needed_and_can_be_filled_again(disk:
     assert log.low_on_space
     log.append_hard_state(P, HardState(9, 9))
     flush(log)
-    disk.capacity = 4 * SEGMENT
+    disk.capacity = 4 * SEGMENT + SMALL_FILES
     log.fill_reserve()
     assert not log.low_on_space
 
