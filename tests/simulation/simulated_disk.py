@@ -149,7 +149,7 @@ class SimulatedDisk:
 
     def open(self, path: str, *, create: bool = False) -> SimulatedFile:
         """Open for reading and writing."""
-        path = posixpath.normpath(path)
+        path = _normal(path)
         inode = self._names.get(path)
         if inode is None:
             if path in self._names:
@@ -163,18 +163,19 @@ class SimulatedDisk:
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder of this name."""
-        return posixpath.normpath(path) in self._names
+        path = _normal(path)
+        return path in self._names or path in ("", "/")
 
     def list(self, path: str) -> list[str]:
         """Names in a folder, sorted."""
-        path = posixpath.normpath(path)
-        if path not in self._names:
+        path = _normal(path)
+        if not self.exists(path):
             raise FileNotFoundError(errno.ENOENT, "no such folder", path)
         return sorted(posixpath.basename(name) for name in self._names if posixpath.dirname(name) == path != name)
 
     def make_directory(self, path: str) -> None:
         """Create a folder and its parents."""
-        path = posixpath.normpath(path)
+        path = _normal(path)
         parent = posixpath.dirname(path)
         if parent not in ("", path):
             self.make_directory(parent)
@@ -183,7 +184,7 @@ class SimulatedDisk:
 
     def rename(self, source: str, target: str) -> None:
         """Move a file or folder."""
-        source, target = posixpath.normpath(source), posixpath.normpath(target)
+        source, target = _normal(source), _normal(target)
         moved = {name: inode for name, inode in self._names.items() if _is_in(name, source)}
         if not moved:
             raise FileNotFoundError(errno.ENOENT, "no such file", source)
@@ -192,21 +193,21 @@ class SimulatedDisk:
 
     def remove(self, path: str) -> None:
         """Remove a file."""
-        path = posixpath.normpath(path)
+        path = _normal(path)
         if self._names.get(path) is None:
             raise FileNotFoundError(errno.ENOENT, "no such file", path)
         self._change({}, {path})
 
     def remove_tree(self, path: str) -> None:
         """Remove a folder with all in it."""
-        path = posixpath.normpath(path)
+        path = _normal(path)
         if path not in self._names:
             raise FileNotFoundError(errno.ENOENT, "no such folder", path)
         self._change({}, {name for name in self._names if _is_in(name, path)})
 
     def sync_directory(self, path: str) -> None:
         """Make the folder's names durable, and with them every change of names that came before."""
-        path = posixpath.normpath(path)
+        path = _normal(path)
         self.check("sync", path)
         self.syncs += 1
         last = max((i for i, change in enumerate(self._unsynced_names) if change.touches(path)), default=-1)
@@ -245,10 +246,11 @@ class SimulatedDisk:
 
     def flip_bit(self, path: str, offset: int, bit: int = 0) -> None:
         """Let the platter decay."""
-        inode = self._names[posixpath.normpath(path)]
+        inode = self._names[_normal(path)]
         assert inode is not None
         inode.data[offset] ^= 1 << bit
-        inode.durable[offset] ^= 1 << bit
+        if offset < len(inode.durable):
+            inode.durable[offset] ^= 1 << bit
 
     def check(self, operation: str, path: str) -> None:
         """Raise what `fault` wants raised."""
@@ -273,6 +275,12 @@ class SimulatedDisk:
         change = _Change(added, removed or set())
         change.apply(self._names)
         self._unsynced_names.append(change)
+
+
+def _normal(path: str) -> str:
+    """One name for each place; "" is where relative paths begin."""
+    path = posixpath.normpath(path)
+    return "" if path == "." else path
 
 
 def _is_in(name: str, folder: str) -> bool:
