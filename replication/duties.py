@@ -23,7 +23,18 @@ class Duties:
 
     def effects(self) -> Effects:
         """What the shell owes; `NOTHING` itself if there is nothing."""
-        effects = Effects(
+        if not (
+            self.append
+            or self.apply
+            or self.send_after_flush
+            or self.wake_peers
+            or self.send_at_once
+            or self.role_changed
+            or self.save
+            or self.load
+        ):
+            return NOTHING
+        return Effects(
             self.save,
             tuple(self.append),
             tuple(self.send_at_once),
@@ -33,4 +44,3 @@ class Duties:
             self.role_changed,
             self.load,
         )
-        return NOTHING if effects == NOTHING else effects

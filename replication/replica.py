@@ -17,7 +17,7 @@ from random import Random
 from typing import Literal
 
 from replication.duties import Duties
-from replication.effects import Effects, Fetch, HardState
+from replication.effects import NOTHING, Effects, Fetch, HardState
 from replication.election import Ballot
 from replication.leadership import Leadership
 from replication.lease import NEVER, Contact, NoContact, lease_left, serve_from
@@ -152,7 +152,7 @@ class Replica:
         """Steps down if no majority has answered for one election timeout. For the shell's beat timer; nearly free."""
         if self._leading is not None and self._leading.unheard(now):
             return self.step_down(now)
-        return self._done(Duties())
+        return NOTHING
 
     def step_down(self, now: float) -> Effects:
         """Gives up leadership in this epoch, if held, and waits an election timeout before standing again."""
