@@ -1,0 +1,255 @@
+"""What a leader decides, and what every replica makes of the log."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.wire import storage_pb2
+from dynamo.codec import CorruptItem
+from dynamo.expressions.compile import compile_expressions
+from dynamo.item import ITEM_SIZE_MAX, item_size
+from dynamo.values import AttributeValue, Item, load
+from storagenode import commands
+from storagenode.partition import Answer, Partition, Propose, Repeat
+from storagenode.storage.memory_store import MemoryStore
+from storagenode.storage.store import WriteBatch
+from tests.unit.partition_samples import NOW_MS, Leader, item, key, put, values_json
+
+ONE: dict[str, AttributeValue] = {":one": {"N": "1"}}
+
+
+def condition(
+    text: str, values: dict[str, AttributeValue] | None = None, *, return_old: bool = False
+) -> storage_pb2.Condition:
+    """A condition as the router sends it."""
+    compiled = compile_expressions(condition=text, names=None, values=values)
+    return storage_pb2.Condition(
+        tree=compiled.encoded_condition or b"", values=values_json(compiled.values), return_old=return_old
+    )
+
+
+def failure(decision: object) -> storage_pb2.Failure:
+    """The refusal in an answer."""
+    assert isinstance(decision, Answer)
+    assert isinstance(decision.reply, storage_pb2.Failure)
+    return decision.reply
+
+
+def test_what_is_proposed_is_not_read_before_it_is_applied() -> None:
+    leader = Leader()
+    assert isinstance(leader.put(item("a", 1)), Propose)
+    assert leader.get("a", 1) is None
+    leader.apply()
+    assert leader.get("a", 1) == item("a", 1)
+
+
+def test_a_write_is_decided_on_those_in_flight_before_it() -> None:
+    leader = Leader()
+    for _ in range(5):
+        leader.update("a", 1, "ADD n :one", ONE)
+    leader.apply()
+    assert leader.get("a", 1) == item("a", 1, n={"N": "5"})
+
+
+def test_a_refusal_waits_for_the_write_in_flight_that_it_rests_on() -> None:
+    leader = Leader()
+    leader.put(item("a", 1))
+    refused = leader.put(item("a", 1), condition=condition("attribute_not_exists(pk)"))
+    assert failure(refused).type == "ConditionalCheckFailedException"
+    assert isinstance(refused, Answer)
+    assert refused.after == leader.position
+    leader.apply()
+    later = leader.put(item("a", 1), condition=condition("attribute_not_exists(pk)"))
+    assert isinstance(later, Answer)
+    assert later.after == 0
+
+
+def test_a_failed_condition_shows_the_item_only_where_it_was_asked_for() -> None:
+    leader = Leader()
+    leader.put(item("a", 1, v={"S": "x"}))
+    leader.apply()
+    plain = failure(leader.put(item("a", 1), condition=condition("v = :v", {":v": {"S": "y"}})))
+    assert plain.item == b""
+    shown = failure(leader.put(item("a", 1), condition=condition("v = :v", {":v": {"S": "y"}}, return_old=True)))
+    assert load(shown.item) == item("a", 1, v={"S": "x"})
+    assert shown.size == item_size(item("a", 1, v={"S": "x"}))
+
+
+def test_old_items_are_returned_where_they_were_asked_for() -> None:
+    leader = Leader()
+    leader.put(item("a", 1, v={"S": "x"}))
+    leader.apply()
+    replaced = leader.put(item("a", 1), return_old=True)
+    assert isinstance(replaced, Propose)
+    assert load(replaced.reply.attributes) == item("a", 1, v={"S": "x"})
+    leader.apply()
+    deleted = leader.delete("a", 1, return_old=True)
+    assert isinstance(deleted, Propose)
+    assert load(deleted.reply.attributes) == item("a", 1)
+
+
+def test_a_delete_of_nothing_needs_no_entry() -> None:
+    answer = Leader().delete("a", 1, return_old=True)
+    assert isinstance(answer, Answer)
+    assert answer.reply == storage_pb2.WriteReply()
+
+
+def test_sizes_before_and_after_are_told_for_capacity() -> None:
+    leader = Leader()
+    first, second = item("a", 1, v={"S": "x" * 100}), item("a", 1, v={"S": "x" * 5})
+    told = [leader.put(first), leader.put(second), leader.delete("a", 1)]
+    sizes = [(write.reply.old_size, write.reply.new_size) for write in told if isinstance(write, Propose)]
+    assert sizes == [(0, item_size(first)), (item_size(first), item_size(second)), (item_size(second), 0)]
+
+
+@pytest.mark.parametrize(
+    ("update", "creates"),
+    [("REMOVE a", False), ("DELETE s :s", False), (None, True), ("SET a = :a", True), ("ADD n :n REMOVE a", True)],
+)
+def test_which_updates_create_a_missing_item(update: str | None, creates: bool) -> None:
+    # Case 46.
+    values: dict[str, AttributeValue] = {":s": {"SS": ["x"]}, ":a": {"S": "x"}, ":n": {"N": "1"}}
+    used = {name: value for name, value in values.items() if update and name in update}
+    leader = Leader()
+    leader.update("a", 1, update, used or None)
+    leader.apply()
+    assert (leader.get("a", 1) is not None) is creates
+
+
+@pytest.mark.parametrize(
+    ("returning", "expected"),
+    [
+        (storage_pb2.Update.NONE, {}),
+        (storage_pb2.Update.ALL_OLD, item("a", 1, n={"N": "1"}, m={"S": "m"})),
+        (storage_pb2.Update.ALL_NEW, item("a", 1, n={"N": "2"}, m={"S": "m"})),
+        (storage_pb2.Update.UPDATED_OLD, {"n": {"N": "1"}}),
+        (storage_pb2.Update.UPDATED_NEW, {"n": {"N": "2"}}),
+    ],
+)
+def test_return_values_of_updates(returning: storage_pb2.Update.Return, expected: Item) -> None:
+    leader = Leader()
+    leader.put(item("a", 1, n={"N": "1"}, m={"S": "m"}))
+    leader.apply()
+    decision = leader.update("a", 1, "ADD n :one", ONE, returning=returning)
+    assert isinstance(decision, Propose)
+    assert (load(decision.reply.attributes) if decision.reply.attributes else {}) == expected
+
+
+def test_an_update_that_cannot_be_done_changes_nothing() -> None:
+    leader = Leader()
+    leader.put(item("a", 1, n={"S": "text"}))
+    leader.apply()
+    refused = failure(leader.update("a", 1, "ADD n :one", ONE))
+    assert refused.type == "ValidationException"
+    leader.apply()
+    assert leader.get("a", 1) == item("a", 1, n={"S": "text"})
+
+
+def test_an_update_beyond_the_ceiling_is_refused() -> None:
+    leader = Leader()
+    leader.put(item("a", 1, v={"S": "x" * (ITEM_SIZE_MAX - 2_000)}))
+    leader.apply()
+    refused = failure(leader.update("a", 1, "SET w = :w", {":w": {"S": "x" * 3_000}}))
+    assert refused.message == "Item size to update has exceeded the maximum allowed size"
+
+
+def test_a_retry_joins_its_first_try_and_is_repeated_after_it() -> None:
+    leader = Leader()
+    request = put(item("a", 1), operation_id=99, return_old=True)
+    first = leader.decide(request)
+    position = leader.position
+    joined = leader.decide(request)
+    assert isinstance(first, Propose)
+    assert isinstance(joined, Answer)
+    assert (joined.after, joined.reply) == (position, first.reply)
+    leader.apply()
+    repeated = leader.decide(request)
+    assert isinstance(repeated, Repeat)
+    entry = next(entry for entry in leader.log if entry.position == repeated.position)
+    command = commands.decode(entry.payload)
+    assert isinstance(command, commands.WriteCommand)
+    assert storage_pb2.WriteReply.FromString(command.reply) == first.reply
+
+
+def test_operations_are_remembered_by_whoever_applied_them_and_over_a_restart() -> None:
+    leader = Leader()
+    request = put(item("a", 1), operation_id=99)
+    leader.decide(request)
+    follower = Partition(MemoryStore())
+    follower.apply(leader.log)
+    assert isinstance(follower.decide(request, NOW_MS, leader.position + 1), Repeat)
+    leader.apply()
+    restarted = Leader(leader.store)
+    assert isinstance(restarted.decide(request), Repeat)
+
+
+def test_a_lost_leader_forgets_what_it_proposed() -> None:
+    leader = Leader()
+    leader.put(item("a", 1), operation_id=99)
+    leader.partition.abandon()
+    again = leader.partition.decide(put(item("a", 1), operation_id=99), NOW_MS, leader.position)
+    assert isinstance(again, Propose)
+    assert again.reply.old_size == 0
+
+
+def test_applying_in_one_go_or_one_by_one_ends_the_same() -> None:
+    def write(leader: Leader) -> None:
+        for n in range(30):
+            leader.put(item("a", n % 7, v={"N": str(n)}))
+            if n % 3 == 0:
+                leader.delete("a", (n + 2) % 7)
+
+    whole, single = Leader(), Leader()
+    write(whole)
+    write(single)
+    whole.apply()
+    single.apply(together=False)
+    assert whole.partition.applied == single.partition.applied
+    assert list(whole.store.scan(b"", b"")) == list(single.store.scan(b"", b""))
+
+
+def test_items_and_bytes_are_counted() -> None:
+    leader = Leader()
+    for n in range(10):
+        leader.put(item("a", n, v={"S": "x" * n}))
+    leader.delete("a", 3)
+    leader.put(item("a", 4))
+    leader.apply()
+    left = [found for n in range(10) if (found := leader.get("a", n)) is not None]
+    statistics = leader.partition.statistics()
+    assert (statistics.items, statistics.size) == (len(left), sum(map(item_size, left)))
+
+
+def test_stamps_rise_though_the_clock_falls_back() -> None:
+    partition = Leader().partition
+    stamps = [partition.next_stamp(wall_ms) for wall_ms in (NOW_MS, NOW_MS, NOW_MS - 60_000, NOW_MS + 1)]
+    assert stamps == sorted(set(stamps))
+
+
+def test_a_flipped_bit_is_never_read() -> None:
+    leader = Leader()
+    leader.put(item("a", 1, v={"S": "hello"}))
+    leader.apply()
+    ((row, stored),) = leader.store.scan(b"", b"")
+    broken = WriteBatch(leader.partition.applied)
+    broken.items[row] = stored[:-4] + bytes([stored[-4] ^ 1]) + stored[-3:]
+    leader.store.write(broken)
+    with pytest.raises(CorruptItem):
+        leader.get("a", 1)
+    with pytest.raises(CorruptItem):
+        leader.put(item("a", 1), condition=condition("attribute_exists(pk)"))
+
+
+def test_an_entry_of_a_newer_version_is_not_guessed_at() -> None:
+    with pytest.raises(commands.UnknownCommand):
+        commands.decode(b"\x02\x01whatever")
+
+
+def test_keys_of_other_items_are_left_alone() -> None:
+    leader = Leader()
+    leader.put(item("a", 1))
+    leader.put(item("a", 2))
+    leader.apply()
+    leader.delete("a", 1)
+    leader.apply()
+    assert [row for row, _ in leader.store.scan(b"", b"")] == [key("a", 2)]
