@@ -60,14 +60,15 @@ class RunFile:
     processes: list[ProcessRecord] = field(default_factory=list)
 
 
-def write_json(path: Path, content: Any) -> None:
-    """Replace a file in one step, so that no reader and no crash ever sees half of it."""
+def write_json(path: Path, content: Any, *, durable: bool = True) -> None:
+    """Replace a file in one step, so that no reader ever sees half of it; with `durable` no crash either."""
     draft = path.with_suffix(".new")
     with draft.open("w", encoding="utf-8") as file:
         json.dump(content, file, indent=2)
         file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
     draft.replace(path)
 
 
@@ -182,7 +183,7 @@ class DataDirectory:
 
     def write_run(self, run: RunFile) -> None:
         """Tell others, `trizone status` above all, what runs."""
-        write_json(self.path / "run.json", asdict(run))
+        write_json(self.path / "run.json", asdict(run), durable=False)
 
     def clear_run(self) -> None:
         """Nothing runs any more."""

@@ -123,7 +123,10 @@ class Launcher:
 
     def _publish(self, member: Member) -> None:
         member.record.pid = self._children[member.name].pid
-        self._directory.write_run(self._run)
+        try:
+            self._directory.write_run(self._run)
+        except OSError as error:  # a full disk must not end the supervision
+            say(f"{self._directory} cannot be written to: {error.strerror}. What `trizone status` says is old.")
 
     async def run(self) -> int:
         """Start everything, report, wait for the end, stop everything; the exit code."""

@@ -6,6 +6,7 @@ Children write to their files by themselves, so a launcher that is slow or stopp
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -63,7 +64,8 @@ class LogTail:
 
     def _turn_over(self) -> None:
         """Move what is written to NAME.log.1. The writer appends, so it goes on at the beginning."""
-        shutil.copyfile(self._path, self._path.with_suffix(".log.1"))
+        with contextlib.suppress(OSError):  # on a full disk, room comes before old lines
+            shutil.copyfile(self._path, self._path.with_suffix(".log.1"))
         os.truncate(self._path, 0)
         self._offset = 0
 

@@ -22,6 +22,8 @@ LOOP_AFTER = 4
 BAD_SETTINGS = 2
 """Exit code of a service that cannot use its settings. It ends the run if it is the first life's."""
 
+CANNOT_BE_STARTED = 1
+
 
 class Backoff:
     """How long to wait before a process is started again: not at all the first time, then longer and longer."""
@@ -95,7 +97,11 @@ class Child:
         lives = 0
         while not self._stopping.is_set():
             started = time.monotonic()
-            code = await self._live()
+            try:
+                code = await self._live()
+            except OSError as error:  # no room for the log, or for another process
+                self._say(f"{self.command.name} cannot be started: {error.strerror}.")
+                code = CANNOT_BE_STARTED
             lives += 1
             if self._stopping.is_set():
                 return

@@ -127,6 +127,17 @@ async def test_a_crash_loop_says_where_to_look(tmp_path: Path, monkeypatch: pyte
     assert any("out of coffee" in line for line in watched.said)
 
 
+async def test_a_child_that_cannot_be_started_yet_is_tried_again(tmp_path: Path) -> None:
+    log_folder = tmp_path / "not-there-yet"
+    watched = Watched(log_folder, SLEEPER)
+    await watched.until(lambda: bool(watched.said))
+    log_folder.mkdir()
+    await watched.up()
+    await watched.child.stop(10)
+    await watched.task
+    assert watched.said[0] == "child cannot be started: No such file or directory."
+
+
 PARENT = """
 import os, subprocess, sys
 from trizone.parent import PARENT_VARIABLE
