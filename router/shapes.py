@@ -15,21 +15,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo.errors import serialization, validation
+from dynamo.errors import serialization
 from router import shape_rules as rules
-
-ERRORS_MAX = 10
-VALUE_TEXT_MAX = 2_000
-"""How many characters of a wrong value an error repeats."""
+from router.shape_errors import (
+    ERRORS_MAX,
+    check_batch,
+    check_table_name,
+    constraints_failed,
+    failed,
+    path_of,
+    wrong_collection,
+    wrong_member,
+    wrong_scalar,
+)
 
 MODEL_PACKAGE = "com.amazonaws.dynamodb.v20120810"
-PARAMETERIZED_TYPE = (
-    "class sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl cannot be cast to class java.lang.Class "
-    "(sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl and java.lang.Class are in module java.base of "
-    "loader 'bootstrap')"
-)
-"""What DynamoDB answers where a list or map of lists or maps has a member of another type."""
-
 INTEGER_BITS = {"integer": 31, "long": 63}
 
 Check = Callable[[Any], bool]
@@ -65,12 +65,12 @@ class OperationShape:
             return
         holds = self._shape.check(body)
         if self._names_table:
-            _check_table_name(self.operation, body.get("TableName"))
+            check_table_name(self.operation, body.get("TableName"))
         if not holds:
-            _check_batch(self.operation, body)
+            check_batch(self.operation, body)
             errors: list[str] = []
             self._shape.gather(body, "", errors)
-            raise _constraints_failed([rules.REWORDED.get((self.operation, error), error) for error in errors])
+            raise constraints_failed([rules.REWORDED.get((self.operation, error), error) for error in errors])
 
 
 def compile_service(service: dict[str, Any]) -> dict[str, OperationShape]:
@@ -83,115 +83,6 @@ def compile_service(service: dict[str, Any]) -> dict[str, OperationShape]:
         names_table = members.get("TableName") == "TableArn"
         operations[operation] = OperationShape(operation, compiler.shape(name) if name else None, names_table)
     return operations
-
-
-# --- texts ---
-
-
-def _constraints_failed(errors: list[str]) -> Exception:
-    shown = errors[:ERRORS_MAX]
-    plural = "" if len(shown) == 1 else "s"
-    return validation(f"{len(shown)} validation error{plural} detected: {'; '.join(shown)}")
-
-
-def _failed(value: str | None, path: str, constraint: str) -> str:
-    shown = "null" if value is None else f"'{value[:VALUE_TEXT_MAX]}'"
-    return f"Value {shown} at '{path}' failed to satisfy constraint: {constraint}"
-
-
-def _token(value: Any) -> str:
-    match value:
-        case bool():
-            return "TRUE_VALUE" if value else "FALSE_VALUE"
-        case str():
-            return "STRING_VALUE"
-        case int():
-            return "NUMBER_VALUE"
-        case _:
-            return "DECIMAL_VALUE"
-
-
-def _wrong_scalar(value: Any, java: str) -> Exception:
-    """A value that is no `java`, such as "String"."""
-    if isinstance(value, list):
-        return serialization(f"Unrecognized collection type class java.lang.{java}")
-    if isinstance(value, dict):
-        return serialization("Start of structure or map found where not expected")
-    if java == "Boolean" and isinstance(value, str):
-        return serialization("Unexpected token received from parser")
-    return serialization(f"{_token(value)} cannot be converted to {java}")
-
-
-def _wrong_collection(value: Any, java: str) -> Exception:
-    """A value that is not the list, map or structure `java`."""
-    if isinstance(value, dict):
-        return serialization("Start of structure or map found where not expected")
-    if isinstance(value, list):
-        return serialization(f"Unrecognized collection type {java}")
-    return serialization("Unexpected field type")
-
-
-def _wrong_member(value: Any, member: Shape) -> Exception:
-    """A member of a list or map that is not the structure, list or map that it should be."""
-    if member.type in ("list", "map"):
-        return serialization(PARAMETERIZED_TYPE)
-    if isinstance(value, list):
-        return serialization(f"Unrecognized collection type {member.java}")
-    return serialization("Unexpected value type in payload")
-
-
-def _path(prefix: str, member: str) -> str:
-    lowered = member[:1].lower() + member[1:]
-    return f"{prefix}.{lowered}" if prefix else lowered
-
-
-# --- TableName ---
-
-_NAME = re.compile(rules.NAME_PATTERN)
-
-
-def _check_table_name(operation: str, name: str | None) -> None:
-    """Raises for a TableName that is missing or malformed. Its error stands alone, whatever else is wrong."""
-    on_tables = operation in rules.TABLE_OPERATIONS
-    if name is None:
-        if on_tables:
-            raise validation("The parameter 'TableName' is required but was not present in the request")
-        raise _constraints_failed([_failed(None, "tableName", "Member must not be null")])
-    shortest = rules.TABLE_NAME_LENGTH_MIN if on_tables else 1
-    if shortest <= len(name) <= rules.NAME_LENGTH_MAX and _NAME.fullmatch(name):
-        return
-    if name.startswith("arn:") and len(name) <= rules.ARN_LENGTH_MAX:
-        return
-    if on_tables and operation != "CreateTable" and not shortest <= len(name) <= rules.NAME_LENGTH_MAX:
-        raise validation("TableName must be at least 3 characters long and at most 255 characters long")
-    raise _constraints_failed(_name_errors(name, shortest))
-
-
-def _name_errors(name: str, shortest: int) -> list[str]:
-    constraints = []
-    if not _NAME.fullmatch(name) and (name or shortest > 1):
-        constraints.append(f"Member must satisfy regular expression pattern: {rules.NAME_PATTERN}")
-    if len(name) < shortest:
-        constraints.append(f"Member must have length greater than or equal to {shortest}")
-    if len(name) > rules.NAME_LENGTH_MAX:
-        constraints.append(f"Member must have length less than or equal to {rules.NAME_LENGTH_MAX}")
-    return [_failed(name, "tableName", constraint) for constraint in constraints]
-
-
-# --- batches ---
-
-
-def _check_batch(operation: str, body: dict[str, Any]) -> None:
-    """Raises for what DynamoDB says of batches in words of its own."""
-    if operation not in rules.BATCH_OPERATIONS or (tables := body.get("RequestItems")) is None:
-        return
-    if not tables:
-        raise validation(f"The requestItems parameter is required for {operation}")
-    for table, wanted in tables.items():
-        keys = wanted.get("Keys") if type(wanted) is dict else None
-        if keys is not None and not 1 <= len(keys) <= rules.BATCH_GET_KEYS_MAX:
-            place, bound = rules.BATCH_GET_TOO_MANY if keys else rules.BATCH_GET_NONE
-            raise _constraints_failed([f"Value at '{place.format(table=table)}' failed to satisfy constraint: {bound}"])
 
 
 # --- compilation ---
@@ -225,7 +116,7 @@ def _compile_string(_compiler: _Compiler, name: str, entry: dict[str, Any]) -> S
 
     def check(value: Any) -> bool:
         if type(value) is not str:
-            raise _wrong_scalar(value, "String")
+            raise wrong_scalar(value, "String")
         return all(test(value) for test, _ in tests) if tests else True
 
     return Shape(name, "string", "class java.lang.String", check, _gatherer(tests, str), str)
@@ -238,7 +129,7 @@ def _compile_number(_compiler: _Compiler, name: str, entry: dict[str, Any]) -> S
 
     def check(value: Any) -> bool:
         if type(value) is not int or not -(1 << bits) <= value < 1 << bits:
-            raise _wrong_scalar(value, java)
+            raise wrong_scalar(value, java)
         return all(test(value) for test, _ in tests)
 
     return Shape(name, entry["type"], f"class java.lang.{java}", check, _gatherer(tests, str), str)
@@ -249,7 +140,7 @@ def _compile_double(_compiler: _Compiler, name: str, entry: dict[str, Any]) -> S
 
     def check(value: Any) -> bool:
         if type(value) is not float and type(value) is not int:
-            raise _wrong_scalar(value, "Double")
+            raise wrong_scalar(value, "Double")
         return all(test(value) for test, _ in tests)
 
     return Shape(name, entry["type"], "class java.lang.Double", check, _gatherer(tests, str), str)
@@ -258,7 +149,7 @@ def _compile_double(_compiler: _Compiler, name: str, entry: dict[str, Any]) -> S
 def _compile_boolean(_compiler: _Compiler, name: str, _entry: dict[str, Any]) -> Shape:
     def check(value: Any) -> bool:
         if type(value) is not bool:
-            raise _wrong_scalar(value, "Boolean")
+            raise wrong_scalar(value, "Boolean")
         return True
 
     return Shape(name, "boolean", "class java.lang.Boolean", check, _nothing, lambda value: str(value).lower())
@@ -267,7 +158,7 @@ def _compile_boolean(_compiler: _Compiler, name: str, _entry: dict[str, Any]) ->
 def _compile_blob(_compiler: _Compiler, name: str, _entry: dict[str, Any]) -> Shape:
     def check(value: Any) -> bool:
         if type(value) is not str:
-            raise _wrong_scalar(value, "String")
+            raise wrong_scalar(value, "String")
         return True
 
     return Shape(name, "blob", "class java.nio.ByteBuffer", check, _nothing, str)
@@ -284,13 +175,13 @@ def _compile_list(compiler: _Compiler, name: str, entry: dict[str, Any]) -> Shap
 
     def check(value: Any) -> bool:
         if type(value) is not list:
-            raise _wrong_collection(value, java)
+            raise wrong_collection(value, java)
         holds = all(test(value) for test, _ in tests)
         for element in value:
             if element is None:
                 holds = False
             elif collections and type(element) is not wanted:
-                raise _wrong_member(element, member)
+                raise wrong_member(element, member.type, member.java)
             elif not member_check(element):
                 holds = False
         return holds
@@ -323,13 +214,13 @@ def _compile_map(compiler: _Compiler, name: str, entry: dict[str, Any]) -> Shape
 
     def check(value: Any) -> bool:
         if type(value) is not dict:
-            raise _wrong_collection(value, java) if type(value) is list else serialization("Unexpected field type")
+            raise wrong_collection(value, java) if type(value) is list else serialization("Unexpected field type")
         holds = all(test(value) for test, _ in tests)
         for element in value.values():
             if element is None:
                 holds = False
             elif collections and type(element) is not wanted:
-                raise _wrong_member(element, member)
+                raise wrong_member(element, member.type, member.java)
             elif not member_check(element):
                 holds = False
         return holds
@@ -338,7 +229,7 @@ def _compile_map(compiler: _Compiler, name: str, entry: dict[str, Any]) -> Shape
         own(value, path, errors)
         if any(not test(element) for element in value.values() if element is not None for test, _ in value_tests):
             constraint = f"Map value must satisfy constraint: [{', '.join(value_constraints)}]"
-            errors.append(_failed(render(value), path, constraint))
+            errors.append(failed(render(value), path, constraint))
             return
         for key, element in value.items():
             if len(errors) >= ERRORS_MAX:
@@ -357,11 +248,11 @@ def _attribute_map(name: str, member: Shape) -> Shape:
 
     def check(value: Any) -> bool:
         if type(value) is not dict:
-            raise _wrong_collection(value, java) if type(value) is list else serialization("Unexpected field type")
+            raise wrong_collection(value, java) if type(value) is list else serialization("Unexpected field type")
         for attribute, element in value.items():
             if type(element) is not dict:
                 if element is not None:
-                    raise _wrong_member(element, member)
+                    raise wrong_member(element, member.type, member.java)
                 value[attribute] = {}  # the value's own check says what DynamoDB says of an empty one
         return True
 
@@ -378,7 +269,7 @@ def _compile_structure(compiler: _Compiler, name: str, entry: dict[str, Any]) ->
     shapes = {member: compiler.member(name, member, shape) for member, shape in entry["members"].items()}
     checks = {member: shape.check for member, shape in shapes.items()}
     integers = {member for member, shape in shapes.items() if shape.type in INTEGER_BITS}
-    # A missing TableName has texts of its own, see _check_table_name.
+    # A missing TableName has texts of its own, see check_table_name.
     own_text = {"TableName"} if entry["members"].get("TableName") == "TableArn" else set()
     required = [*entry.get("required", ()), *rules.REQUIRED.get(name, ())]
     required = [member for member in required if member not in own_text]
@@ -387,7 +278,7 @@ def _compile_structure(compiler: _Compiler, name: str, entry: dict[str, Any]) ->
 
     def check(value: Any) -> bool:
         if type(value) is not dict:
-            raise _wrong_collection(value, java) if type(value) is list else serialization("Unexpected field type")
+            raise wrong_collection(value, java) if type(value) is list else serialization("Unexpected field type")
         holds = True
         nulls: list[str] | None = None
         for member, content in value.items():
@@ -410,15 +301,15 @@ def _compile_structure(compiler: _Compiler, name: str, entry: dict[str, Any]) ->
                 return
             content = value.get(member)
             if content is not None:
-                shape.gather(content, _path(path, member), errors)
+                shape.gather(content, path_of(path, member), errors)
             elif member in required:
-                errors.append(_failed(None, _path(path, member), "Member must not be null"))
+                errors.append(failed(None, path_of(path, member), "Member must not be null"))
 
     def render(value: Any) -> str:
         present = ((member, shape) for member, shape in shapes.items() if value.get(member) is not None)
         return (
             f"{name}("
-            + ", ".join(f"{_path('', member)}={shape.render(value[member])}" for member, shape in present)
+            + ", ".join(f"{path_of('', member)}={shape.render(value[member])}" for member, shape in present)
             + ")"
         )
 
@@ -441,12 +332,16 @@ _COMPILE: dict[str, Callable[[_Compiler, str, dict[str, Any]], Shape]] = {
 
 def _check_attribute_value(value: Any) -> bool:
     if type(value) is not dict:
-        raise _wrong_collection(value, f"class {MODEL_PACKAGE}.AttributeValue")
+        raise wrong_collection(value, f"class {MODEL_PACKAGE}.AttributeValue")
     return True
 
 
 def _render_attribute_value(value: Any) -> str:
-    return "AttributeValue(" + ", ".join(f"{type_}={content}" for type_, content in value.items()) + ")"
+    """The value for an error's text; what is inside of lists and maps, however deep, is left out."""
+    shown = (
+        (type_.lower(), "..." if isinstance(content, dict | list) else content) for type_, content in value.items()
+    )
+    return "AttributeValue(" + ", ".join(f"{type_}={content}" for type_, content in shown) + ")"
 
 
 def _render(shape: Shape, value: Any) -> str:
@@ -473,14 +368,14 @@ def _gatherer(tests: list[Test], render: Callable[[Any], str]) -> Gather:
         return _nothing
 
     def gather(value: Any, path: str, errors: list[str]) -> None:
-        errors.extend(_failed(render(value), path, constraint) for test, constraint in tests if not test(value))
+        errors.extend(failed(render(value), path, constraint) for test, constraint in tests if not test(value))
 
     return gather
 
 
 def _gather_member(member: Shape, value: Any, path: str, errors: list[str]) -> None:
     if value is None:
-        errors.append(_failed(None, path, "Member must not be null"))
+        errors.append(failed(None, path, "Member must not be null"))
     else:
         member.gather(value, path, errors)
 

@@ -266,6 +266,14 @@ def test_26_writes_of_one_table_are_too_many() -> None:
     assert validate("BatchWriteItem", {"RequestItems": {"abc": [put] * 25}})
 
 
+def test_a_deeply_nested_value_does_not_matter_to_an_error() -> None:
+    deep: dict[str, Any] = {"S": "x"}
+    for _ in range(5_000):
+        deep = {"M": {"a": deep}}
+    message = error("BatchWriteItem", {"RequestItems": {"abc": [{"PutRequest": {"Item": {"pk": deep}}}] * 26}}).message
+    assert "PutRequest(item={pk=AttributeValue(m=...)})" in message
+
+
 def test_nulls_are_absent_and_fractions_cut_off() -> None:
     body = {"TableName": "abc", "Limit": 1.9, "IndexName": None, "Unknown": {"x": 1}}
     assert validate("Scan", body) == {"TableName": "abc", "Limit": 1, "Unknown": {"x": 1}}
