@@ -1,0 +1,117 @@
+"""One flush at a time, and nothing said before it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from cluster.clock import SystemClock
+from replication.effects import HardState
+from replication.messages import Entry
+from storagenode.flusher import Flusher
+from storagenode.log.node_log import NodeLog
+from tests.simulation.simulated_disk import SimulatedDisk
+
+T = TypeVar("T")
+
+
+class HeldExecutor:
+    """Runs blocking work when the test lets it."""
+
+    def __init__(self) -> None:
+        self.started = asyncio.Event()
+        self.let = asyncio.Semaphore(0)
+
+    async def run(self, function: Callable[[], T]) -> T:
+        self.started.set()
+        await self.let.acquire()
+        self.started.clear()
+        return function()
+
+    def close(self) -> None:
+        """Nothing runs on."""
+
+
+class Listener:
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        self.flushed: list[tuple[int, int]] = []
+
+    def log_flushed(self, position: int, epoch: int) -> None:
+        self.flushed.append((position, epoch))
+
+
+def opened_log() -> NodeLog:
+    """An empty log that knows partition 1."""
+    log, _ = NodeLog.open(SimulatedDisk(), "log", machine_crashed=False, segment_bytes=1 << 20)
+    log.open_partition(1, 11)
+    return log
+
+
+async def settle() -> None:
+    """Let everything run that can."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_what_arrives_during_a_flush_is_the_next_one() -> None:
+    log, executor, listener = opened_log(), HeldExecutor(), Listener()
+    flusher = Flusher(log, executor, SystemClock())
+    running = asyncio.ensure_future(flusher.run())
+    log.append_entries(1, (Entry(1, 1, b"a"),))
+    flusher.appended(listener, 1, 1)
+    await executor.started.wait()
+    for position in (2, 3):
+        log.append_entries(1, (Entry(1, position, b"b"),))
+        flusher.appended(listener, position, 1)
+    executor.let.release()
+    await settle()
+    assert listener.flushed == [(1, 1)]
+    executor.let.release()
+    await settle()
+    assert listener.flushed == [(1, 1), (3, 1)]
+    assert flusher.flushes == 2
+    assert log.last_position(1) == 3
+    running.cancel()
+
+
+async def test_callbacks_wait_for_everything_appended_before_them() -> None:
+    log, executor = opened_log(), HeldExecutor()
+    flusher = Flusher(log, executor, SystemClock())
+    running = asyncio.ensure_future(flusher.run())
+    said: list[str] = []
+    log.append_hard_state(1, HardState(1, 11))
+    flusher.after_flush(lambda: said.append("first"))
+    await executor.started.wait()
+    log.append_hard_state(1, HardState(2, 0))
+    flusher.after_flush(lambda: said.append("second"))
+    assert said == []
+    executor.let.release()
+    await settle()
+    assert said == ["first"]
+    executor.let.release()
+    await settle()
+    assert said == ["first", "second"]
+    flusher.after_flush(lambda: said.append("at once"))
+    assert said[-1] == "at once"
+    running.cancel()
+
+
+async def test_more_than_a_batch_holds_is_flushed_before_anything_is_said() -> None:
+    log, executor, listener = opened_log(), HeldExecutor(), Listener()
+    flusher = Flusher(log, executor, SystemClock())
+    for position in range(1, 9):
+        log.append_entries(1, (Entry(1, position, bytes(100_000)),))
+    flusher.appended(listener, 8, 1)
+    running = asyncio.ensure_future(flusher.run())
+    executor.let.release()
+    await settle()
+    assert listener.flushed == []
+    for _ in range(8):
+        executor.let.release()
+    await settle()
+    assert listener.flushed == [(8, 1)]
+    assert log.last_position(1) == 8
+    running.cancel()
