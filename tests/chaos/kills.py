@@ -1,0 +1,123 @@
+"""Killing processes one after the other under load, and measuring what it did to the writers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from random import Random
+from typing import Any, Literal, TypeAlias
+
+from tests.chaos.gaps import longest_gap, percentile
+from tests.chaos.load import TABLE, Load
+from tests.chaos.real_cluster import PartitionView, RealCluster, until
+
+Target: TypeAlias = Literal["storage node", "auto-admin", "router", "all"]
+CALM_WRITES = 20
+"""So many writes to each partition are to succeed before a kill, and again after it."""
+
+
+@dataclass
+class Kill:
+    """One kill and its effect. Times are monotonic seconds; gaps are seconds by partition."""
+
+    target: Target
+    name: str
+    at: float
+    epochs: dict[int, int]
+    recovered: float = 0.0
+    gaps: dict[int, float] = field(default_factory=dict)
+    failed: int = 0
+
+    @property
+    def gap_max(self) -> float:
+        """The longest time without a successful write to a partition whose leader was killed; 0 if there is none."""
+        return max(self.gaps.values(), default=0.0)
+
+
+class Killer:
+    """Kills processes of a cluster while a load runs on it. Every kill waits until the cluster is whole again."""
+
+    def __init__(self, cluster: RealCluster, load: Load, random: Random) -> None:
+        self.kills: list[Kill] = []
+        self._cluster = cluster
+        self._load = load
+        self._random = random
+
+    async def kill(self, target: Target) -> Kill:
+        """One kill, from a whole cluster to a whole cluster."""
+        before = await self._cluster.whole(TABLE)
+        await self._writes_to(before)
+        kill, led = await self._strike(target, before)
+        after = await self._cluster.whole(TABLE)
+        kill.recovered = time.monotonic()
+        await self._writes_to(after)
+        for partition in led:
+            times = [write.ended for write in self._load.acknowledged if partition.holds(write.key)]
+            kill.gaps[partition.id] = longest_gap(times, kill.at, kill.recovered)
+        kill.failed = len(self._load.failed_between(kill.at, time.monotonic()))
+        self.kills.append(kill)
+        return kill
+
+    async def _strike(self, target: Target, before: list[PartitionView]) -> tuple[Kill, list[PartitionView]]:
+        """Kill and see it started again; the kill, and the partitions that lost their leader."""
+        epochs = {partition.id: partition.epoch for partition in before}
+        if target == "all":
+            kill = Kill(target, "all", time.monotonic(), epochs)
+            await self._cluster.kill_all()
+            await self._cluster.start()
+            return kill, before
+        name = self._choose(target, await self._cluster.pids())
+        pid, at = await self._cluster.kill(name)
+        await self._cluster.replaced(name, pid)
+        return Kill(target, name, at, epochs), [partition for partition in before if partition.leader == name]
+
+    def _choose(self, target: Target, names: Iterable[str]) -> str:
+        prefix = {"auto-admin": "auto-admin", "router": "router-"}.get(target)
+        services = ("auto-admin", "router-")
+        fitting = [
+            name for name in sorted(names) if (name.startswith(prefix) if prefix else not name.startswith(services))
+        ]
+        return self._random.choice(fitting)
+
+    async def _writes_to(self, partitions: list[PartitionView]) -> None:
+        """Wait for some more successful writes to each partition."""
+        since = time.monotonic()
+        seen = len(self._load.acknowledged)
+
+        async def enough() -> bool:
+            new = [write.key for write in self._load.acknowledged[seen:] if write.began > since]
+            return all(sum(map(partition.holds, new)) >= CALM_WRITES for partition in partitions)
+
+        await until(enough, "writes to every partition succeed")
+
+
+def summary(load: Load, kills: Iterable[Kill], began: float, ended: float) -> dict[str, Any]:
+    """Everything measured, for a report. Times are seconds since `began`."""
+    latencies = [write.ended - write.began for write in load.acknowledged]
+    seconds = int(ended - began) + 1
+    succeeded, failed = [0] * seconds, [0] * seconds
+    for write in load.acknowledged:
+        succeeded[int(write.ended - began)] += 1
+    for failure in load.failed:
+        failed[int(failure.at - began)] += 1
+    return {
+        "seconds": round(ended - began, 1),
+        "acknowledged": len(load.acknowledged),
+        "failed_for_good": len(load.failed),
+        "latency_ms": {name: round(percentile(latencies, part) * 1000, 1) for name, part in _PARTS.items()},
+        "kills": [_relative(kill, began) for kill in kills],
+        "acknowledged_by_second": succeeded,
+        "failed_by_second": failed,
+        "reasons": sorted({failure.why for failure in load.failed})[:20],
+    }
+
+
+_PARTS = {"p50": 0.5, "p99": 0.99, "max": 1.0}
+
+
+def _relative(kill: Kill, began: float) -> dict[str, Any]:
+    content = asdict(kill)
+    content["at"], content["recovered"] = round(kill.at - began, 3), round(kill.recovered - began, 3)
+    content["gaps"] = {str(partition): round(gap, 3) for partition, gap in kill.gaps.items()}
+    return content
