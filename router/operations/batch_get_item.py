@@ -25,6 +25,8 @@ from router.plan import Call, Plan, Work
 KEYS_MAX = 100
 ANSWER_BYTES_MAX = 16 << 20
 """DynamoDB's bytes of all items of one answer; the rest of the keys come back in UnprocessedKeys."""
+READS_AT_ONCE = 40
+"""Items of 400 KB that surely fit into one message from a node (32 MB), base64 and all."""
 
 
 @dataclass(slots=True)
@@ -54,7 +56,7 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
         calls = [call for name, table in tables.items() for call in _calls(table, wanted[name], context)]
 
         async def run() -> bytes:
-            _distribute(await context.executor.call_all(calls), wanted)
+            await _read(context, calls, [(part, raw) for part in wanted.values() for raw in part.request["Keys"]])
             return _body(body, tables, wanted)
 
         return Work(run)
@@ -89,38 +91,59 @@ def _calls(table: Table, part: _Wanted, context: RequestContext) -> list[Call]:
     ]
 
 
-def _distribute(results: list[storage_pb2.Reply | ApiError], wanted: dict[str, _Wanted]) -> None:
-    """Give each table what was read for it. Raises ApiError if no key at all could be read, or for a final error."""
-    room = ANSWER_BYTES_MAX
-    read = 0
-    last_error: ApiError | None = None
-    replies = iter(results)
-    for part in wanted.values():
-        for raw in part.request["Keys"]:
-            result = next(replies)
-            error = result if isinstance(result, ApiError) else _failed(result)
-            if error is not None:
-                if not retryable(error):
-                    raise error
-                last_error = error
-                part.unprocessed.append(raw)
-                continue
-            assert isinstance(result, storage_pb2.Reply)
-            read += 1
-            if result.item.size > room:
-                room = 0  # nothing that follows is taken either, small as it may be
-                part.unprocessed.append(raw)
-                continue
-            room -= result.item.size
-            part.units += read_units(result.item.size, part.consistent)
-            if result.item.item:
-                part.items.append(result.item.item)
-    if last_error is not None and not read:
-        raise last_error
+class _Answer:
+    """The answer as it grows. Keys are told in the request's order."""
+
+    def __init__(self) -> None:
+        self._room = ANSWER_BYTES_MAX
+        self._read = 0
+        self._last_error: ApiError | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing more goes in, small as it may be."""
+        return self._room <= 0
+
+    def add(self, part: _Wanted, raw: Any, result: storage_pb2.Reply | ApiError) -> None:
+        """Take in what one key led to. Raises ApiError where trying again would not help."""
+        if not isinstance(result, ApiError) and result.HasField("failure"):
+            result = failure(result)
+        if isinstance(result, ApiError):
+            if not retryable(result):
+                raise result
+            self._last_error = result
+            part.unprocessed.append(raw)
+            return
+        self._read += 1
+        size = result.item.size
+        if size > self._room:
+            self._room = 0
+            part.unprocessed.append(raw)
+            return
+        self._room -= size
+        part.units += read_units(size, part.consistent)
+        if result.item.item:
+            part.items.append(result.item.item)
+
+    def check(self) -> None:
+        """Raises the error of the last key if none at all could be read."""
+        if self._last_error is not None and not self._read:
+            raise self._last_error
 
 
-def _failed(reply: storage_pb2.Reply) -> ApiError | None:
-    return failure(reply) if reply.HasField("failure") else None
+async def _read(context: RequestContext, calls: list[Call], members: list[tuple[_Wanted, Any]]) -> None:
+    """Read every key, some at a time, until the answer is full. `members`: each key's table part, and it as sent."""
+    answer = _Answer()
+    for start in range(0, len(calls), READS_AT_ONCE):
+        results: list[storage_pb2.Reply | ApiError] = []
+        if not answer.full:
+            results = await context.executor.call_all(calls[start : start + READS_AT_ONCE])
+        for index, (part, raw) in enumerate(members[start : start + READS_AT_ONCE]):
+            if answer.full:
+                part.unprocessed.append(raw)
+            else:
+                answer.add(part, raw, results[index])
+    answer.check()
 
 
 def _body(body: dict[str, Any], tables: dict[str, Table], wanted: dict[str, _Wanted]) -> bytes:
