@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,8 @@ GRACE_S = {"router": 5.0, "storagenode": 10.0, "autoadmin": 5.0}
 """Stop order, and how long each has to end by itself."""
 PATIENCE_S = 15.0
 """How long a start may take before the launcher says what it waits for."""
+IMPATIENCE_S = 0.5
+"""A second Ctrl-C later than this ends everything at once. An earlier one is the same, come by two ways (as under make)."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class Launcher:
         self._members = compose(cluster, directory.path, chosen, options.routers, self._port, options.leaders)
         self._run = RunFile(self.endpoint, os.getpid(), [member.record for member in self._members])
         self._children = {member.name: self._child(member) for member in self._members}
-        self._signals = 0
+        self._asked_to_stop = 0.0
         self._stop = asyncio.Event()
 
     @property
@@ -151,9 +154,11 @@ class Launcher:
         return 0
 
     def _on_signal(self) -> None:
-        self._signals += 1
-        self._stop.set()
-        if self._signals > 1:
+        now = time.monotonic()
+        if not self._stop.is_set():
+            self._stop.set()
+            self._asked_to_stop = now
+        elif now - self._asked_to_stop > IMPATIENCE_S:
             for child in self._children.values():
                 child.kill()
 
