@@ -26,9 +26,11 @@ PLACEHOLDER_SIZE_MAX = 255
 """UTF-8 bytes of a placeholder, with its # or colon."""
 
 CACHE_ENTRIES_MAX = 4096
+CACHED_TEXT_SIZE_MAX = 1024
 CACHED_NAMES_MAX = 32
-CACHED_NAMES_SIZE_MAX = 4096
-"""Requests with more placeholders, or longer names, are compiled anew each time: they could fill the memory."""
+CACHED_NAMES_SIZE_MAX = 1024
+"""Characters of one text, number of placeholders, and characters of all names in a request that the cache takes. Larger
+requests are compiled anew each time: a cache full of them could take a gigabyte."""
 
 _NAME_KEY = re.compile(r"#[A-Za-z0-9_]+")
 _VALUE_KEY = re.compile(r":[A-Za-z0-9_]+")
@@ -198,11 +200,12 @@ class _RejectedError(Exception):
 
 def _find_template(texts: _Texts, names: Mapping[str, str], value_names: tuple[str, ...]) -> Template:
     pairs = tuple(names.items())
-    if len(pairs) + len(value_names) > CACHED_NAMES_MAX:
-        return _template(texts, pairs, value_names)
-    if pairs and len("".join(names.values())) > CACHED_NAMES_SIZE_MAX:
-        return _template(texts, pairs, value_names)
-    return _cached_template(texts, pairs, value_names)
+    cached = (
+        len(pairs) + len(value_names) <= CACHED_NAMES_MAX
+        and (not pairs or len("".join(names.values())) <= CACHED_NAMES_SIZE_MAX)
+        and max(map(len, filter(None, texts)), default=0) <= CACHED_TEXT_SIZE_MAX
+    )
+    return (_cached_template if cached else _template)(texts, pairs, value_names)
 
 
 def _template(texts: _Texts, names: tuple[tuple[str, str], ...], value_names: tuple[str, ...]) -> Template:

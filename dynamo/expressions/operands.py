@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from binascii import a2b_base64
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from dynamo import number, values
 from dynamo.errors import ApiError, validation
@@ -14,8 +14,8 @@ from dynamo.values import AttributeValue, Item
 
 def value_at(item: Item, steps: Sequence[str | int]) -> AttributeValue | None:
     """The value at a document path, or None."""
-    value: Any = item.get(cast(str, steps[0]))
-    for step in steps[1:]:
+    value: Any = item.get(steps[0])  # type: ignore[arg-type]  # the first step is a name
+    for step in steps[1:] if len(steps) > 1 else ():
         if value is None:
             return None
         if isinstance(step, str):
@@ -24,7 +24,8 @@ def value_at(item: Item, steps: Sequence[str | int]) -> AttributeValue | None:
         else:
             elements = value.get("L")
             value = elements[step] if elements is not None and step < len(elements) else None
-    return value  # type: ignore[no-any-return]
+    found: AttributeValue | None = value
+    return found
 
 
 def value_of(operand: Operand, item: Item, slots: Sequence[AttributeValue]) -> AttributeValue | None:
@@ -33,11 +34,16 @@ def value_of(operand: Operand, item: Item, slots: Sequence[AttributeValue]) -> A
     Raises a ValidationException for arithmetic on anything but numbers or out of range, and for `list_append` of
     anything but lists. Not for conditions, whose operands have no such parts.
     """
+    kind = type(operand)
+    if kind is Path:
+        return value_at(item, operand.steps)  # type: ignore[union-attr]
+    if kind is Value:
+        return slots[operand.slot]  # type: ignore[union-attr]
+    return _computed(operand, item, slots)
+
+
+def _computed(operand: Operand, item: Item, slots: Sequence[AttributeValue]) -> AttributeValue | None:
     match operand:
-        case Path(steps):
-            return value_at(item, steps)
-        case Value(slot):
-            return slots[slot]
         case IfNotExists(path, otherwise):
             value = value_at(item, path.steps)
             return value_of(otherwise, item, slots) if value is None else value
@@ -47,6 +53,7 @@ def value_of(operand: Operand, item: Item, slots: Sequence[AttributeValue]) -> A
             return _sum(operator, value_of(left, item, slots), value_of(right, item, slots))
         case ListAppend(first, second):
             return _concatenation(value_of(first, item, slots), value_of(second, item, slots))
+    raise AssertionError(operand)
 
 
 def incorrect_type() -> ApiError:

@@ -178,19 +178,19 @@ def encode(tree: Condition | Update | Projection) -> bytes:
     return _encoder.encode(tree)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def decode_condition(data: bytes) -> Condition:
     """The condition that `encode` wrote; cached, as a table's requests repeat a few trees."""
     return _condition_decoder.decode(data)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def decode_update(data: bytes) -> Update:
     """The update that `encode` wrote."""
     return _update_decoder.decode(data)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def decode_projection(data: bytes) -> Projection:
     """The projection that `encode` wrote."""
     return _projection_decoder.decode(data)

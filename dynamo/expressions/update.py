@@ -16,7 +16,7 @@ from dynamo import number
 from dynamo.errors import ApiError, validation
 from dynamo.expressions.operands import incorrect_type, value_at, value_of
 from dynamo.expressions.projection import project
-from dynamo.expressions.tree import Action, Add, DeleteFrom, Path, Remove, Set, Update
+from dynamo.expressions.tree import Action, Add, Path, Remove, Set, Update
 from dynamo.item import value_depth
 from dynamo.values import NESTING_MAX, AttributeValue, Item, sorted_members, too_deep
 
@@ -71,17 +71,14 @@ def creates_item(tree: Update) -> bool:
 
 
 def _result(action: Action, item: Item, values: Sequence[AttributeValue]) -> AttributeValue | None:
-    match action:
-        case Set(_, operand):
-            return value_of(operand, item, values)
-        case Remove():
-            return None
-        case Add(path, value, legacy):
-            current = value_at(item, path.steps)
-            return _added(current, values[value.slot], legacy)
-        case DeleteFrom(path, value, legacy):
-            current = value_at(item, path.steps)
-            return None if current is None else _without(current, values[value.slot], legacy)
+    if isinstance(action, Set):
+        return value_of(action.operand, item, values)
+    if isinstance(action, Remove):
+        return None
+    current, value = value_at(item, action.path.steps), values[action.value.slot]
+    if isinstance(action, Add):
+        return _added(current, value, action.legacy)
+    return None if current is None else _without(current, value, action.legacy)
 
 
 def _added(current: AttributeValue | None, addend: AttributeValue, legacy: bool) -> AttributeValue:
@@ -164,6 +161,8 @@ class _Draft:
 
     def _container(self, steps: tuple[str | int, ...]) -> Any:
         """The copied map or list at a path, copying on the way down what is not copied yet."""
+        if not steps:
+            return self._item
         copied = len(steps)
         while steps[:copied] not in self._copies:
             copied -= 1

@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynamo.errors import ApiError
@@ -25,6 +25,9 @@ from dynamo.values import AttributeValue, Item, canonical_item
 
 from .expressions import NAMES, arbitrary_texts, condition_text, raw_conditions, raw_updates, update_text
 from .values import numbers, values
+
+# Time is no property of these: a busy machine is slow at making trees.
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 # Items whose attributes the generated paths often find.
 _leaves = values | st.builds(lambda text: {"N": text}, numbers)
@@ -57,6 +60,7 @@ def refusals_are_validations() -> Iterator[None]:
             raise
 
 
+@unhurried
 @given(arbitrary_texts)
 @pytest.mark.parametrize("parse", [parse_condition, parse_update, parse_projection])
 def test_any_text_parses_or_is_refused(parse: Callable[[str], Any], text: str) -> None:
@@ -64,6 +68,7 @@ def test_any_text_parses_or_is_refused(parse: Callable[[str], Any], text: str) -
         parse(text)
 
 
+@unhurried
 @given(arbitrary_texts, st.sampled_from(["condition", "filter", "update", "projection", "key_condition"]))
 def test_any_text_compiles_or_is_refused(text: str, kind: str) -> None:
     request: dict[str, Any] = {kind: text, "names": {"#n": "name"}, "values": {":number": {"N": "1"}}}
@@ -71,11 +76,13 @@ def test_any_text_compiles_or_is_refused(text: str, kind: str) -> None:
         compile_expressions(**request)
 
 
+@unhurried
 @given(raw_conditions)
 def test_printed_conditions_read_the_same(tree: RawCondition) -> None:
     assert parse_condition(condition_text(tree)) == tree
 
 
+@unhurried
 @given(raw_updates())
 def test_printed_updates_read_the_same(update: RawUpdate) -> None:
     assert parse_update(update_text(update)) == update
@@ -92,6 +99,7 @@ def compiled(kind: str, text: str, request_values: dict[str, AttributeValue]) ->
         return None
 
 
+@unhurried
 @given(raw_conditions, _items, _request_values)
 def test_conditions_hold_or_not(tree: RawCondition, item: Item, request_values: dict[str, AttributeValue]) -> None:
     expressions = compiled("condition", condition_text(tree), request_values)
@@ -107,6 +115,7 @@ def test_conditions_hold_or_not(tree: RawCondition, item: Item, request_values: 
     assert holds(opposite.condition, item, opposite.values) is not answer
 
 
+@unhurried
 @given(raw_conditions, raw_conditions, _items, _request_values)
 def test_and_is_both_and_or_is_either(
     left: RawCondition, right: RawCondition, item: Item, request_values: dict[str, AttributeValue]
@@ -123,6 +132,7 @@ def test_and_is_both_and_or_is_either(
     assert either is (first or second)
 
 
+@unhurried
 @given(raw_updates(), _items, _request_values)
 def test_updates_apply_or_are_refused(update: RawUpdate, item: Item, request_values: dict[str, AttributeValue]) -> None:
     expressions = compiled("update", update_text(update), request_values)
@@ -152,6 +162,7 @@ _steps = st.builds(
 )
 
 
+@unhurried
 @given(st.lists(_steps, max_size=6))
 def test_clashes_of_paths_are_found_as_by_comparing_all_pairs(paths: list[tuple[str | int, ...]]) -> None:
     def clash(one: tuple[str | int, ...], other: tuple[str | int, ...]) -> bool:
@@ -169,6 +180,7 @@ def test_clashes_of_paths_are_found_as_by_comparing_all_pairs(paths: list[tuple[
     assert found is expected
 
 
+@unhurried
 @given(_steps, _items)
 def test_projection_of_one_path_keeps_its_value(steps: tuple[str | int, ...], item: Item) -> None:
     part = project((Path(steps),), item)

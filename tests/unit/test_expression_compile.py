@@ -8,6 +8,7 @@ import pytest
 
 from dynamo.errors import ApiError
 from dynamo.expressions.compile import compile_expressions
+from dynamo.expressions.reserved import RESERVED_WORDS
 from tests.unit.expression_tables import Case, cases
 
 X: dict[str, Any] = {":x": {"S": "x"}}
@@ -137,6 +138,20 @@ def test_the_same_texts_share_their_trees() -> None:
     assert other.values == [{"N": "2"}]
 
 
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"update": "REMOVE " + "a" * 1024},
+        {"projection": "#a", "names": {"#a": "n" * 1025}},
+        {"projection": ",".join(f"#a{n}" for n in range(33)), "names": {f"#a{n}": f"a{n}" for n in range(33)}},
+    ],
+)
+def test_large_requests_do_not_fill_the_cache(request_: dict[str, Any]) -> None:
+    one, other = compile_expressions(**request_), compile_expressions(**request_)
+    assert (one.update, one.projection) == (other.update, other.projection)
+    assert one.update is not other.update or one.projection is not other.projection
+
+
 def test_values_of_each_request_are_checked() -> None:
     assert refusal(update="ADD n :x", values={":x": {"N": "1"}}) == "ok"
     assert "operand type: STRING" in refusal(update="ADD n :x", values={":x": {"S": "1"}})
@@ -147,3 +162,10 @@ def test_the_same_placeholders_may_mean_other_names() -> None:
     first = compile_expressions(projection="#a", names={"#a": "one"})
     second = compile_expressions(projection="#a", names={"#a": "two"})
     assert first.projection != second.projection
+
+
+def test_reserved_words() -> None:
+    assert len(RESERVED_WORDS) == 573
+    for word in RESERVED_WORDS:
+        text = f"Attribute name is a reserved keyword; reserved keyword: {word.lower()}"
+        assert refusal(projection=word.lower()) == f"Invalid ProjectionExpression: {text}"

@@ -60,6 +60,17 @@ def test_documents_do_not_get_too_deep() -> None:
         apply("SET a.a.a = :v", item, {":v": nested(31)})
 
 
+def test_the_deepest_operands_are_worked_out_on_a_deep_stack() -> None:
+    depth = 250
+    text = "SET a=" + "list_append(b," * depth + "b" + ")" * depth
+    item: Item = {"b": {"L": [{"S": "x"}]}}
+
+    def below(frames: int) -> UpdateResult:
+        return apply(text, item) if frames == 0 else below(frames - 1)
+
+    assert len(below(200).item["a"]["L"]) == depth + 1
+
+
 # --- case 66: ReturnValues ---
 
 
