@@ -1,4 +1,4 @@
-"""The other seams of a simulated machine: clocks, threads, chance."""
+"""The other seams of a simulated machine: clocks, threads, power."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ START_OF_TIME = 1_800_000_000.0
 """The calendar's time when a simulation starts."""
 
 
+class PowerCut(BaseException):  # noqa: N818  no error: nobody may handle it
+    """The machine loses power in the middle of an operation on its disk."""
+
+
 class SimulatedClock:
-    """Clocks of one machine, off by `skew` seconds and running at `1 + drift`."""
+    """Clocks of one machine: the calendar is off by `skew` seconds, the oscillator runs at `1 + drift`."""
 
     def __init__(self, *, skew: float = 0.0, drift: float = 0.0, boot_offset: float = 0.0) -> None:
-        self._skew = skew
+        self.skew = skew
         self._drift = drift
         self._boot_offset = boot_offset
 
@@ -27,20 +31,32 @@ class SimulatedClock:
 
     def wall(self) -> float:
         """The calendar as this machine believes it."""
-        return START_OF_TIME + self._skew + self.boottime()
+        return START_OF_TIME + self.skew + self.boottime()
 
 
 class SimulatedExecutor:
-    """Runs blocking work on the one thread there is, after a virtual while."""
+    """Runs blocking work on the one thread there is, after a virtual while.
 
-    def __init__(self, random: Random, *, slowest: float = 0.002) -> None:
+    `slowest`: the longest that it takes. `power_cut` is called when the machine loses power in the middle of the work;
+    whoever waits for that then waits until the process is killed.
+    """
+
+    def __init__(
+        self, random: Random, *, slowest: float = 0.002, power_cut: Callable[[], None] | None = None
+    ) -> None:
         self._random = random
+        self._power_cut = power_cut
         self.slowest = slowest
 
     async def run(self, function: Callable[[], T]) -> T:
         """The function's result after a virtual delay."""
         await asyncio.sleep(self._random.uniform(0.0001, self.slowest))
-        return function()
+        try:
+            return function()
+        except PowerCut:
+            assert self._power_cut is not None
+            self._power_cut()
+            return await asyncio.get_running_loop().create_future()
 
     def close(self) -> None:
         """Nothing runs on."""

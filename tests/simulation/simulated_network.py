@@ -1,24 +1,31 @@
 """A network under virtual time: delay, broken connections, and cuts between machines, each from one seeded source.
 
 Messages pass as bytes. A stream is like a TCP connection: in order and whole until it breaks. What is sent over a cut
-link
-vanishes, and so does the connection, though neither end is told before it next speaks over the mended link.
+link, or to a machine that has lost power, vanishes, and with it the connection, though neither end is told before it
+next speaks over the mended link. A killed process's kernel, in contrast, tells the other end.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
+from collections.abc import Awaitable, Callable
+from contextvars import Context
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
 from cluster.transport import Handlers, Server, Stream, TransportError
+from tests.simulation.simulated_process import Process, current_process
+from tests.simulation.trace import Trace
+
+CONNECT_SECONDS = 1.0
+"""How long it takes to find out that a machine cannot be reached."""
 
 
 @dataclass
 class Weather:
-    """How bad the network is at the moment."""
+    """How bad the network is at the moment. Shares are of all messages."""
 
     delay_min: float = 0.0002
     delay_max: float = 0.002
@@ -31,16 +38,20 @@ class Weather:
 class SimulatedNetwork:
     """All machines' wires. A machine is named by the host part of its addresses."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, trace: Trace | None = None) -> None:
         self.random = random
+        self.trace = trace
         self.weather = Weather()
         self.messages = 0
         self.lost = 0
-        self._listening: dict[str, _SimulatedServer] = {}
+        self.context = Context()
+        """In which the network itself acts: it is nobody's process."""
+        self._slow: dict[str, float] = {}
+        self._listening: dict[str, SimulatedServer] = {}
         self._next_port = 1000
 
     def transport(self, machine: str) -> SimulatedTransport:
-        """The network as one machine sees it."""
+        """The network as one life of a process on this machine sees it."""
         return SimulatedTransport(self, machine)
 
     def cut(self, first: str, second: str, *, both_ways: bool = True) -> None:
@@ -49,22 +60,44 @@ class SimulatedNetwork:
         if both_ways:
             self.weather.cut.add((second, first))
 
+    def slow_down(self, machine: str, seconds: float) -> None:
+        """Every message from and to this machine takes so much longer."""
+        self._slow[machine] = seconds
+
     def mend(self) -> None:
         """All links work again."""
-        self.weather.cut.clear()
+        self.weather = Weather()
+        self._slow.clear()
 
     def is_cut(self, source: str, target: str) -> bool:
         """Whether what `source` sends to `target` vanishes."""
         return (source, target) in self.weather.cut
 
-    def delay(self) -> float:
+    def breaks(self) -> bool:
+        """Whether the next message breaks its connection."""
+        share = self.weather.break_share
+        return share > 0 and self.random.random() < share
+
+    def delay(self, source: str, target: str) -> float:
         """How long the next message takes."""
         weather = self.weather
+        more = self._slow.get(source, 0.0) + self._slow.get(target, 0.0) if self._slow else 0.0
         if weather.slow_share and self.random.random() < weather.slow_share:
-            return self.random.uniform(weather.delay_max, weather.slow_max)
-        return self.random.uniform(weather.delay_min, weather.delay_max)
+            return more + self.random.uniform(weather.delay_max, weather.slow_max)
+        return more + self.random.uniform(weather.delay_min, weather.delay_max)
 
-    def listen(self, server: _SimulatedServer, machine: str, address: str) -> str:
+    def later(self, when: float, function: Callable[..., object], *arguments: object) -> None:
+        """Call `function` at `when`, whoever lives or dies until then."""
+        asyncio.get_running_loop().call_at(when, function, *arguments, context=self.context)
+
+    def sent(self, source: str, target: str, method: str, content: bytes, *, lost: bool) -> None:
+        """Count and note a message."""
+        self.messages += 1
+        self.lost += lost
+        if self.trace is not None:
+            self.trace.message(source, target, method, content, " lost" if lost else "")
+
+    def listen(self, server: SimulatedServer, machine: str, address: str) -> str:
         """Register a server; port 0 picks one."""
         port = address.rpartition(":")[2]
         if port == "0":
@@ -80,49 +113,46 @@ class SimulatedNetwork:
         """A server is gone."""
         self._listening.pop(address, None)
 
-    def server_at(self, address: str) -> _SimulatedServer | None:
+    def server_at(self, address: str) -> SimulatedServer | None:
         """Who listens there."""
         return self._listening.get(address)
 
-    def crash(self, machine: str) -> None:
-        """All of a machine's servers and connections end; peers are told as a kernel would tell them."""
-        for address in [address for address in self._listening if address.rpartition(":")[0] == machine]:
-            self._listening.pop(address).crash()
 
-
-class _End:
+class SimulatedStream:
     """One end of a stream."""
 
-    def __init__(self, network: SimulatedNetwork, here: str, there: str) -> None:
+    other: SimulatedStream
+
+    def __init__(self, network: SimulatedNetwork, method: str, here: str, there: str) -> None:
         self._network = network
+        self._method = method
         self._here = here
         self._there = there
         self._inbox: deque[bytes] = deque()
         self._arrived = asyncio.Event()
         self._broken = False
+        self._dead = False
+        self._powerless = False
         self._lost_something = False
         self._free_at = 0.0
-        self.other: _End = self
 
     async def send(self, message: bytes) -> None:
+        """Hand a message over."""
         await asyncio.sleep(0)
         network = self._network
         if self._broken:
             raise TransportError(f"the stream from {self._here} to {self._there} is broken")
-        network.messages += 1
-        if network.is_cut(self._here, self._there):
-            network.lost += 1
+        vanishes = network.is_cut(self._here, self._there) or self.other._powerless
+        breaks = not vanishes and (self._lost_something or network.breaks())
+        network.sent(self._here, self._there, self._method, message, lost=vanishes or breaks)
+        if vanishes:
             self._lost_something = True
-            return
-        if self._lost_something or (
-            network.weather.break_share and network.random.random() < network.weather.break_share
-        ):
-            network.lost += 1
+        elif breaks:
             self._break_both()
-            return
-        loop = asyncio.get_running_loop()
-        self._free_at = max(self._free_at, loop.time() + network.delay())
-        loop.call_at(self._free_at, self.other._take, message)
+        else:
+            loop = asyncio.get_running_loop()
+            self._free_at = max(self._free_at, loop.time() + network.delay(self._here, self._there))
+            network.later(self._free_at, self.other._take, message)
 
     def _take(self, message: bytes) -> None:
         if self._network.is_cut(self._there, self._here):
@@ -133,6 +163,7 @@ class _End:
             self._arrived.set()
 
     async def receive(self) -> bytes | None:
+        """The next message; None at the end."""
         while not self._inbox:
             if self._broken:
                 return None
@@ -141,14 +172,34 @@ class _End:
         return self._inbox.popleft()
 
     def close(self) -> None:
-        self._break_both()
+        """End the stream."""
+        if not self._dead:
+            self._break_both()
+
+    def die(self, *, power_lost: bool) -> None:
+        """The process at this end is gone. Its kernel tells the other end, unless that lost power too."""
+        if power_lost:
+            self.break_here()
+        else:
+            self._break_both()
+        self._dead = True
+        self._powerless = power_lost
+
+    def restored(self) -> None:
+        """This end's machine is up again: it knows nothing of the stream, and will say so when spoken to."""
+        if self._powerless:
+            self._powerless = False
+            self.other._lost_something = True
 
     def _break_both(self) -> None:
-        loop = asyncio.get_running_loop()
+        if self._broken:
+            return
         self.break_here()
-        if not self._network.is_cut(self._here, self._there):
+        network = self._network
+        if not network.is_cut(self._here, self._there):
             # Never before what was already on the way.
-            loop.call_at(max(loop.time() + self._network.delay(), self._free_at), self.other.break_here)
+            soonest = asyncio.get_running_loop().time() + network.delay(self._here, self._there)
+            network.later(max(soonest, self._free_at), self.other.break_here)
 
     def break_here(self) -> None:
         """This end learns that the stream is over."""
@@ -156,105 +207,144 @@ class _End:
         self._arrived.set()
 
 
-def _pair(network: SimulatedNetwork, caller: str, server: str) -> tuple[_End, _End]:
-    near, far = _End(network, caller, server), _End(network, server, caller)
-    near.other, far.other = far, near
-    return near, far
+class SimulatedServer:
+    """A listening process."""
 
-
-class _SimulatedServer:
     def __init__(self, network: SimulatedNetwork, machine: str, address: str, handlers: Handlers) -> None:
         self._network = network
         self.machine = machine
         self.handlers = handlers
-        self._ends: list[_End] = []
-        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._process = current_process()
+        self._ends: dict[SimulatedStream, None] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._address = network.listen(self, machine, address)
 
     @property
     def address(self) -> str:
+        """Where it listens."""
         return self._address
 
-    def start(self, work: Any) -> asyncio.Task[Any]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks[task] = None
-        task.add_done_callback(lambda done: self._tasks.pop(done, None))
-        return task
+    def start(self, work: Awaitable[None]) -> None:
+        """Run `work` as the listening process."""
 
-    def accept(self, caller: str, method: str) -> _End:
-        near, far = _pair(self._network, caller, self.machine)
-        self._ends.append(far)
+        async def run() -> None:
+            with contextlib.suppress(TransportError):  # a handler may let a broken stream end it
+                await work
+
+        process: Process | None = self._process
+        task = process.start(run()) if process is not None else asyncio.get_running_loop().create_task(run())
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None), context=self._network.context)
+
+    def accept(self, caller: str, method: str) -> SimulatedStream:
+        """A new stream; the caller's end of it."""
+        near = SimulatedStream(self._network, method, caller, self.machine)
+        far = SimulatedStream(self._network, method, self.machine, caller)
+        near.other, far.other = far, near
+        self._ends[far] = None
 
         async def serve() -> None:
             try:
                 await self.handlers.streams[method](far)
             finally:
                 far.close()
-                self._ends.remove(far)
+                self._ends.pop(far, None)
 
         self.start(serve())
         return near
 
-    def crash(self) -> None:
+    def answer(self, method: str, message: bytes) -> asyncio.Future[bytes]:
+        """The answer to one call; TransportError if the process ends first."""
+        answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+        async def serve() -> None:
+            try:
+                answer = await self.handlers.unary[method](message)
+                if not answered.done():
+                    answered.set_result(answer)
+            finally:
+                if not answered.done():
+                    answered.set_exception(TransportError(f"{self._address} went away"))
+
+        self.start(serve())
+        return answered
+
+    def die(self, *, power_lost: bool) -> list[SimulatedStream]:
+        """The process is gone; the ends that it held."""
+        self._network.forget(self._address)
+        ends = list(self._ends)
+        for end in ends:
+            end.die(power_lost=power_lost)
+        return ends
+
+    async def stop(self) -> None:
+        """Stop listening and end every stream."""
+        self._network.forget(self._address)
         for task in list(self._tasks):
             task.cancel()
         for end in list(self._ends):
             end.close()
 
-    async def stop(self) -> None:
-        self._network.forget(self._address)
-        self.crash()
-
 
 class SimulatedTransport:
-    """cluster.transport.Transport of one machine."""
+    """cluster.transport.Transport of one life of one process."""
 
     def __init__(self, network: SimulatedNetwork, machine: str) -> None:
         self._network = network
         self._machine = machine
-        self._ends: list[_End] = []
+        self._ends: list[SimulatedStream] = []
+        self._servers: list[SimulatedServer] = []
+        self._dark: list[SimulatedStream] = []
+        self._dead = False
 
     async def serve(self, address: str, handlers: Handlers) -> Server:
         """Listen on this machine; the host part of `address` is replaced by the machine's name."""
-        return _SimulatedServer(self._network, self._machine, address, handlers)
+        server = SimulatedServer(self._network, self._machine, address, handlers)
+        self._servers.append(server)
+        return server
 
     async def call(self, address: str, method: str, message: bytes, timeout: float) -> bytes:  # noqa: ASYNC109
         """One request and its answer."""
         try:
             async with asyncio.timeout(timeout):
-                await self._cross(self._machine, address)
+                target = address.rpartition(":")[0]
+                await self._cross(self._machine, target, method, message)
                 server = self._network.server_at(address)
                 if server is None or method not in server.handlers.unary:
                     raise TransportError(f"nobody serves {method} at {address}")
-                handler = server.handlers.unary[method]
-                answer: bytes = await asyncio.shield(server.start(_bytes(handler(message))))
-                await self._cross(server.machine, f"{self._machine}:0")
+                answer = await server.answer(method, message)
+                await self._cross(target, self._machine, method, answer)
                 return answer
         except TimeoutError as error:
             raise TransportError(f"{method} at {address} took longer than {timeout} s") from error
-        except asyncio.CancelledError as error:
-            if (task := asyncio.current_task()) and task.cancelling():
-                raise
-            raise TransportError(f"{address} went away") from error
 
     async def open_stream(self, address: str, method: str) -> Stream:
         """Open a stream."""
-        await self._cross(self._machine, address)
+        await self._cross(self._machine, address.rpartition(":")[0], method, b"")
         server = self._network.server_at(address)
         if server is None or method not in server.handlers.streams:
             raise TransportError(f"nobody serves {method} at {address}")
         end = server.accept(self._machine, method)
+        self._ends = [end for end in self._ends if not end._broken]
         self._ends.append(end)
         return end
 
-    async def _cross(self, source: str, target_address: str) -> None:
+    async def _cross(self, source: str, target: str, method: str, message: bytes) -> None:
         """The time that one message takes; a cut is found out after a while."""
-        self._network.messages += 1
-        if self._network.is_cut(source, target_address.rpartition(":")[0]):
-            self._network.lost += 1
-            await asyncio.sleep(1.0)
-            raise TransportError(f"{target_address} cannot be reached")
-        await asyncio.sleep(self._network.delay())
+        network = self._network
+        if self._dead:
+            raise TransportError("this process is dead")
+        is_cut = network.is_cut(source, target)
+        breaks = not is_cut and network.breaks()
+        network.sent(source, target, method, message, lost=is_cut or breaks)
+        if is_cut:
+            await asyncio.sleep(CONNECT_SECONDS)
+            raise TransportError(f"{target} cannot be reached")
+        await asyncio.sleep(network.delay(source, target))
+        if breaks:
+            raise TransportError(f"the connection to {target} broke")
+        if self._dead:
+            raise TransportError("this process is dead")
 
     async def close(self) -> None:
         """End every stream that this end opened."""
@@ -262,7 +352,20 @@ class SimulatedTransport:
             end.close()
         self._ends.clear()
 
+    def die(self, *, power_lost: bool) -> None:
+        """The process is gone. With the power of its machine lost nobody is told, until `restored`."""
+        self._dead = True
+        for end in self._ends:
+            end.die(power_lost=power_lost)
+        ends = list(self._ends)
+        for server in self._servers:
+            ends += server.die(power_lost=power_lost)
+        self._dark = ends if power_lost else []
+        self._ends.clear()
+        self._servers.clear()
 
-async def _bytes(work: Any) -> bytes:
-    answer: bytes = await work
-    return answer
+    def restored(self) -> None:
+        """The machine is up again."""
+        for end in self._dark:
+            end.restored()
+        self._dark.clear()

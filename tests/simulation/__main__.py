@@ -1,0 +1,62 @@
+"""Runs seeds of the main scenario: `python -m tests.simulation --first 1 --count 100`. Exit code 1: a violation."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from multiprocessing import Pool
+from pathlib import Path
+
+from tests.simulation.scenarios.storm import Outcome, Plan, run_storm
+
+
+def main() -> int:
+    """Run the seeds asked for and print what came of them."""
+    parser = argparse.ArgumentParser(prog="make sim", description=__doc__)
+    parser.add_argument("--first", type=int, default=1, help="the first seed")
+    parser.add_argument("--count", type=int, default=20, help="how many seeds")
+    parser.add_argument("--seconds", type=float, default=60.0, help="virtual seconds of faults")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
+    parser.add_argument("--in-memory", action="store_true", help="stores in memory instead of LMDB")
+    parser.add_argument("--trace", type=Path, metavar="FILE", help="write the first seed's trace here")
+    options = parser.parse_args()
+    plan = Plan(seconds=options.seconds, in_memory=options.in_memory)
+    seeds = range(options.first, options.first + options.count)
+    if options.trace is not None:
+        outcome = run_storm(options.first, plan)
+        options.trace.write_text(outcome.trace.text())
+        return _summary([outcome], time.process_time())
+    began, outcomes = time.monotonic(), []
+    with Pool(min(options.workers, len(seeds))) as pool:
+        for outcome in pool.imap_unordered(_Runner(plan), seeds):
+            outcomes.append(outcome)
+            print(outcome.report() if outcome.violations else outcome, flush=True)
+    return _summary(outcomes, time.monotonic() - began)
+
+
+class _Runner:
+    """`run_storm` with a plan, for a pool."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def __call__(self, seed: int) -> Outcome:
+        outcome = run_storm(seed, self._plan)
+        outcome.trace.forget()
+        return outcome
+
+
+def _summary(outcomes: list[Outcome], seconds: float) -> int:
+    faults: Counter[str] = sum((outcome.faults for outcome in outcomes), Counter())
+    failed = sorted(outcome.seed for outcome in outcomes if outcome.violations)
+    print(f"{len(outcomes)} seeds, {sum(outcome.operations for outcome in outcomes)} operations in {seconds:.0f} s")
+    print(f"{faults.total()} faults: " + ", ".join(f"{kind} {count}" for kind, count in faults.most_common()))
+    if failed:
+        print(f"Violations with seeds {', '.join(map(str, failed))}.", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

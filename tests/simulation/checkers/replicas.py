@@ -1,0 +1,106 @@
+"""The replicas of each partition hold the same rows, and these are what the log adds up to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+from dynamo import codec
+from dynamo.values import load
+from replication.messages import NORMAL, Entry
+from storagenode import commands
+from storagenode.hosted import HostedReplica
+from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.workloads.history import Value
+
+_ALL = 1 << 40
+
+
+def replicas_of(cluster: SimulatedCluster) -> dict[int, list[HostedReplica]]:
+    """Every replica of every partition, in order of nodes."""
+    found: dict[int, list[HostedReplica]] = {}
+    for member in cluster.nodes:
+        if member.node is not None and hasattr(member.node, "replicas"):
+            for hosted in member.node.replicas:
+                found.setdefault(hosted.partition_id, []).append(hosted)
+    return found
+
+
+def converged(cluster: SimulatedCluster) -> bool:
+    """Whether each partition has a serving leader and everything is applied everywhere."""
+    replicas = replicas_of(cluster)
+    return bool(replicas) and all(
+        len(members) == len(cluster.nodes)
+        and sum(hosted.serving for hosted in members) == 1
+        and len({hosted.partition.applied.position for hosted in members}) == 1
+        and all(hosted.partition.applied.position == hosted.replica.last_position for hosted in members)
+        for members in replicas.values()
+    )
+
+
+def unequal_replicas(cluster: SimulatedCluster) -> Iterator[str]:
+    """Differences between replicas, and between rows and log. To be asked once `converged`."""
+    for partition, members in replicas_of(cluster).items():
+        first, *others = members
+        rows, entries = _rows(first), _entries(cluster, first)
+        for other in others:
+            yield from (f"partition {partition}: {text}" for text in _differences("rows", rows, _rows(other)))
+            if other.partition.applied != first.partition.applied:
+                yield f"partition {partition}: applied {first.partition.applied} and {other.partition.applied}"
+            if entries != _entries(cluster, other):
+                yield f"partition {partition}: the logs differ"
+        folded = _folded(entries)
+        yield from (f"partition {partition}: {text}" for text in _differences("rows and log", folded, rows))
+        applied = first.partition.applied
+        if (applied.items, applied.size) != (len(rows), sum(map(codec.size_of, rows.values()))):
+            yield f"partition {partition}: {len(rows)} rows, and {applied} says otherwise"
+
+
+def committed_values(cluster: SimulatedCluster) -> dict[str, set[Value]]:
+    """Every value that each item ever had, as the replicated log tells."""
+    values: dict[str, set[Value]] = {}
+    for members in replicas_of(cluster).values():
+        for _, stored in _writes(_entries(cluster, members[0])):
+            if not codec.header_of(stored).flags & codec.TOMBSTONE:
+                item = load(codec.body_of(stored))
+                value = int(item["n"]["N"]) if "n" in item else item["v"]["S"]
+                values.setdefault(item["k"]["S"], set()).add(value)
+    return values
+
+
+def _rows(hosted: HostedReplica) -> dict[bytes, bytes]:
+    with closing(hosted.store.scan(b"", b"")) as rows:
+        return dict(rows)
+
+
+def _entries(cluster: SimulatedCluster, hosted: HostedReplica) -> tuple[Entry, ...]:
+    """The applied part of the log, of the node that holds this replica."""
+    for member in cluster.nodes:
+        if member.node is not None and member.node.hosted(hosted.partition_id) is hosted:
+            entries = member.node.log.read(hosted.partition_id, 1, _ALL)
+            return tuple(entry for entry in entries if entry.position <= hosted.partition.applied.position)
+    raise LookupError(f"no node holds {hosted}")
+
+
+def _writes(entries: tuple[Entry, ...]) -> Iterator[tuple[bytes, bytes]]:
+    for entry in entries:
+        if entry.kind == NORMAL:
+            command = commands.decode(entry.payload)
+            if isinstance(command, commands.WriteCommand):
+                yield command.key, command.stored
+
+
+def _folded(entries: tuple[Entry, ...]) -> dict[bytes, bytes]:
+    rows: dict[bytes, bytes] = {}
+    for key, stored in _writes(entries):
+        if codec.header_of(stored).flags & codec.TOMBSTONE:
+            rows.pop(key, None)
+        else:
+            rows[key] = stored
+    return rows
+
+
+def _differences(what: str, first: dict[bytes, bytes], second: dict[bytes, bytes]) -> Iterator[str]:
+    for key in sorted(first.keys() | second.keys()):
+        if first.get(key) != second.get(key):
+            yield f"{what} differ at {key.hex()}"

@@ -1,0 +1,1 @@
+"""What breaks, how often and for how long."""

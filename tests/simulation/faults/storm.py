@@ -1,0 +1,238 @@
+"""Faults of every kind, one after the other and overlapping, until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from random import Random
+from typing import Any, Final
+
+from tests.simulation.client import SimulatedClient
+from tests.simulation.cluster import Member, NodeMember, SimulatedCluster
+
+DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {
+    "kill node": 4,
+    "power loss": 3,
+    "power loss while writing": 3,
+    "kill auto-admin": 1,
+    "kill router": 2,
+    "kill all nodes": 0.7,
+    "power loss everywhere": 0.7,
+    "isolate": 3,
+    "cut one way": 3,
+    "cut a pair": 2,
+    "broken connections": 3,
+    "slow network": 2,
+    "slow machine": 2,
+    "stopped process": 3,
+    "slow disk": 2,
+    "calendar jump": 1,
+    "hand over": 2,
+    "lost clients": 3,
+}
+JUMP_MAX = 15.0
+"""Calendars stay within 30 s of each other: operation ids are remembered for 90 s of a partition's own clock."""
+
+
+class Storm:
+    """Breaks things; what is down comes up again by itself after a while. `counts`: faults by kind."""
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        clients: Sequence[SimulatedClient],
+        *,
+        weights: Mapping[str, float] = DEFAULT_WEIGHTS,
+        pause: tuple[float, float] = (0.2, 2.2),
+    ) -> None:
+        self.counts: Counter[str] = Counter()
+        self._cluster = cluster
+        self._clients = clients
+        self._weights = weights
+        self._pause = pause
+        self._random: Random = cluster.random("storm")
+        self._over = False
+        self._back: dict[str, float] = {}
+        self._kinds: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
+            "kill node": self._kill_node,
+            "power loss": self._power_loss,
+            "power loss while writing": self._power_loss_while_writing,
+            "kill auto-admin": self._kill_auto_admin,
+            "kill router": self._kill_router,
+            "kill all nodes": self._kill_all_nodes,
+            "power loss everywhere": self._power_loss_everywhere,
+            "isolate": self._isolate,
+            "cut one way": self._cut_one_way,
+            "cut a pair": self._cut_a_pair,
+            "broken connections": self._broken_connections,
+            "slow network": self._slow_network,
+            "slow machine": self._slow_machine,
+            "stopped process": self._stopped_process,
+            "slow disk": self._slow_disk,
+            "calendar jump": self._calendar_jump,
+            "hand over": self._hand_over,
+            "lost clients": self._lost_clients,
+        }
+
+    async def run(self, seconds: float) -> None:
+        """Break things for so long, then stop; `heal` is the caller's."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        restarts = asyncio.ensure_future(self._restart_what_is_down())
+        try:
+            while True:
+                await asyncio.sleep(min(end - loop.time(), self._random.uniform(*self._pause)))
+                if loop.time() >= end:
+                    return
+                kinds = list(self._weights)
+                kind = self._random.choices(kinds, [self._weights[each] for each in kinds])[0]
+                self.counts[kind] += 1
+                self._cluster.trace.note(f"fault: {kind}")
+                self._cluster.start_work(self._kinds[kind]())
+        finally:
+            self._over = True
+            restarts.cancel()
+
+    async def heal(self) -> None:
+        """Everything works again from now on."""
+        while any(member.dying for member in self._cluster.members):  # noqa: ASYNC110  takes no time at all
+            await asyncio.sleep(0)
+        self._cluster.trace.note("healed")
+        self._cluster.network.mend()
+        for client in self._clients:
+            client.loss = 0.0
+        for member in self._cluster.members:
+            if member.process is not None:
+                member.process.resume()
+        for node in self._cluster.nodes:
+            node.disk.fault = None
+            for executor in node.executors:
+                executor.slowest = 0.002
+        self._cluster.start()
+
+    async def _restart_what_is_down(self) -> None:
+        """As a supervisor would, after a while."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(0.05)
+            for member in self._cluster.members:
+                if member.up:
+                    self._back.pop(member.name, None)
+                elif member.dying:
+                    continue
+                elif loop.time() >= self._back.setdefault(member.name, loop.time() + self._downtime()):
+                    member.start()
+
+    def _downtime(self) -> float:
+        return self._random.choice((0.05, self._random.uniform(0.1, 1.0), self._random.uniform(0.5, 4.0)))
+
+    async def _last(self, low: float, high: float) -> bool:
+        """Let a fault last; False when the storm is over, and all is healed already."""
+        await asyncio.sleep(self._random.uniform(low, high))
+        return not self._over
+
+    def _node(self) -> NodeMember:
+        return self._random.choice(self._cluster.nodes)
+
+    def _machine(self) -> Member:
+        return self._random.choice(self._cluster.members)
+
+    # --- processes and machines ---
+
+    async def _kill_node(self) -> None:
+        await self._node().crash()
+
+    async def _power_loss(self) -> None:
+        await self._node().crash(power_lost=True)
+
+    async def _power_loss_while_writing(self) -> None:
+        operation = self._random.choice(("write", "sync", "sync", "allocate"))
+        self._node().cut_power_at(operation, self._random.randrange(20))
+
+    async def _kill_auto_admin(self) -> None:
+        await self._cluster.auto_admin.crash()
+
+    async def _kill_router(self) -> None:
+        await self._random.choice(self._cluster.routers).crash()
+
+    async def _kill_all_nodes(self) -> None:
+        for node in self._cluster.nodes:
+            await node.crash()
+
+    async def _power_loss_everywhere(self) -> None:
+        for node in self._cluster.nodes:
+            await node.crash(power_lost=True)
+
+    async def _stopped_process(self) -> None:
+        process = self._machine().process
+        if process is not None:
+            process.stop()
+            await self._last(0.2, 4.0)
+            process.resume()
+
+    async def _slow_disk(self) -> None:
+        executors = self._node().executors
+        slowest = self._random.choice((0.05, 0.5, 3.0))
+        for executor in executors:
+            executor.slowest = slowest
+        await self._last(0.5, 4.0)
+        for executor in executors:
+            executor.slowest = 0.002
+
+    async def _calendar_jump(self) -> None:
+        self._machine().clock.skew = self._random.uniform(-JUMP_MAX, JUMP_MAX)
+
+    async def _hand_over(self) -> None:
+        self._node().hand_over_all()
+
+    # --- the network ---
+
+    async def _isolate(self) -> None:
+        network, machine = self._cluster.network, self._machine()
+        pairs = [(machine.name, other.name) for other in self._cluster.members if other is not machine]
+        cut = {pair for first, second in pairs for pair in ((first, second), (second, first))}
+        await self._cut(network.weather.cut, cut)
+
+    async def _cut_one_way(self) -> None:
+        source, target = self._random.sample(self._cluster.nodes, 2)
+        others = self._random.random() < 0.5
+        cut = {(source.name, target.name)}
+        if others:
+            cut = {(source.name, other.name) for other in self._cluster.nodes if other is not source}
+        await self._cut(self._cluster.network.weather.cut, cut)
+
+    async def _cut_a_pair(self) -> None:
+        first, second = self._random.sample(self._cluster.members, 2)
+        await self._cut(self._cluster.network.weather.cut, {(first.name, second.name), (second.name, first.name)})
+
+    async def _cut(self, links: set[tuple[str, str]], cut: set[tuple[str, str]]) -> None:
+        links |= cut
+        await self._last(0.3, 5.0)
+        links -= cut
+
+    async def _broken_connections(self) -> None:
+        weather = self._cluster.network.weather
+        weather.break_share = self._random.choice((0.002, 0.01, 0.05))
+        await self._last(0.5, 4.0)
+        weather.break_share = 0.0
+
+    async def _slow_network(self) -> None:
+        weather = self._cluster.network.weather
+        weather.slow_share = self._random.choice((0.02, 0.2))
+        weather.slow_max = self._random.choice((0.1, 0.4, 1.0))
+        await self._last(0.5, 4.0)
+        weather.slow_share = 0.0
+
+    async def _slow_machine(self) -> None:
+        network, machine = self._cluster.network, self._machine()
+        network.slow_down(machine.name, self._random.choice((0.02, 0.1, 0.3)))
+        if await self._last(0.5, 4.0):
+            network.slow_down(machine.name, 0.0)
+
+    async def _lost_clients(self) -> None:
+        for client in self._clients:
+            client.loss = self._random.choice((0.0, 0.1, 0.4))
+        if await self._last(0.5, 4.0):
+            for client in self._clients:
+                client.loss = 0.0
