@@ -35,7 +35,7 @@ class Control:
         self._catalog: Catalog | None = None
         self._turn = asyncio.Lock()
         self._work = asyncio.Event()
-        self._listeners: set[Callable[[], None]] = set()
+        self._listeners: dict[Callable[[], None], None] = {}  # in order, so that a simulation repeats itself
         self._messages: dict[tuple[int, int], bytes] = {}  # differences of the newest version, by where they start
         self.view = View()
 
@@ -99,11 +99,11 @@ class Control:
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Call `listener` after every change from now on."""
-        self._listeners.add(listener)
+        self._listeners[listener] = None
 
     def forget(self, listener: Callable[[], None]) -> None:
         """Call it no more."""
-        self._listeners.discard(listener)
+        self._listeners.pop(listener, None)
 
     def difference(self, epoch: int, version: int) -> bytes:
         """The CatalogUpdate for a holder of (`epoch`, `version`), serialized."""

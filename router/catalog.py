@@ -54,7 +54,7 @@ class Catalog:
         self._seeds = list(seeds)
         self._record = record
         self._topology = Topology(cluster_id)
-        self._changed: set[asyncio.Future[None]] = set()
+        self._changed: dict[asyncio.Future[None], None] = {}  # in order, so that a simulation repeats itself
         self._refreshing: asyncio.Task[None] | None = None
         self._following: asyncio.Task[None] | None = None
         self._stream: Stream | None = None
@@ -234,11 +234,11 @@ class Catalog:
     async def _change(self) -> None:
         """Return at the next change of the view."""
         future = asyncio.get_running_loop().create_future()
-        self._changed.add(future)
+        self._changed[future] = None
         try:
             await future
         finally:
-            self._changed.discard(future)
+            self._changed.pop(future, None)
 
     # --- asking ---
 
