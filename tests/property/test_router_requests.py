@@ -101,7 +101,9 @@ def values_of(name: str) -> st.SearchStrategy[Any]:
 def bodies_of(name: str) -> st.SearchStrategy[Any]:
     """Structures with the members that are required, and a few of the others."""
     shape = SHAPES[name]
-    members = {member: KNOWN.get(member) or values_of(value) for member, value in shape["members"].items()}
+    members = {
+        member: KNOWN[member] if member in KNOWN else values_of(value) for member, value in shape["members"].items()
+    }
     required = {member: members.pop(member) for member in shape.get("required", ())}
     if not members:
         return st.fixed_dictionaries(required)
