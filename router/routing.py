@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sized
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from cluster.topology import Partition
 from cluster.wire import common_pb2
@@ -98,6 +98,7 @@ class Routes:
         self._leaders: dict[int, int] = {}  # partition → node
         self._epochs: dict[int, int] = {}  # partition → epoch, as refusals told it
         self._suspects: dict[int, float] = {}  # node → until when
+        self._absent: dict[tuple[int, int], float] = {}  # (partition, node that has no replica of it) → until when
 
     def epoch(self, partition: int) -> int:
         """The partition's latest epoch that this router has heard of; 0: none."""
@@ -109,16 +110,16 @@ class Routes:
         if leader is None:
             preferred = partition.replica(partition.preferred_leader)
             leader = preferred.node if preferred else partition.replicas[0].node
-        if not self._suspects or not self.suspected(leader, now):
+        if not (self._suspects or self._absent) or not self._avoided(partition.id, leader, now):
             return leader
         return self.next_node(partition, leader, now)
 
     def next_node(self, partition: Partition, after: int, now: float) -> int:
-        """The member's node that follows `after` in the partition's order, unsuspected if there is one."""
+        """The member's node that follows `after` in the partition's order, one that is not avoided if there is one."""
         nodes = [place.node for place in partition.replicas]
         start = nodes.index(after) + 1 if after in nodes else 0
         ring = nodes[start:] + nodes[:start]
-        return next((node for node in ring if not self.suspected(node, now)), ring[0])
+        return next((node for node in ring if not self._avoided(partition.id, node, now)), ring[0])
 
     def any_node(self, partition: Partition, loads: Mapping[int, Load], now: float) -> int:
         """The node to ask for what every replica can do. `loads` are the nodes that this router has a stream to.
@@ -139,19 +140,17 @@ class Routes:
         for place in partition.replicas:
             load = loads.get(place.node)
             owes = len(load.unanswered) if load is not None else 0
-            if owes < least and not self.suspected(place.node, now):
+            if owes < least and not self._avoided(partition.id, place.node, now):
                 best, least = place.node, owes
         return best if owed > 2 * least + UNANSWERED_SLACK else leader
 
+    def _avoided(self, partition: int, node: int, now: float) -> bool:
+        """Whether the node is suspected, or said lately that it has no replica of this partition."""
+        return self.suspected(node, now) or _until(self._absent, (partition, node), now)
+
     def suspected(self, node: int, now: float) -> bool:
         """Whether the node broke off lately."""
-        until = self._suspects.get(node)
-        if until is None:
-            return False
-        if until > now:
-            return True
-        del self._suspects[node]
-        return False
+        return _until(self._suspects, node, now)
 
     def suspect(self, node: int, now: float) -> None:
         """The node broke its stream, could not be reached, or fell silent."""
@@ -182,10 +181,29 @@ class Routes:
         """Take what the replicas say of epochs from now on."""
         self._epochs.pop(partition, None)
 
+    def absent(self, partition: int, node: int, now: float) -> None:
+        """`node` has no replica of the partition, whatever the map says: its disk is new, or it is not that far yet."""
+        self._absent[partition, node] = now + SUSPICION
+        self.disbelieve(partition, node)
+
     def disbelieve(self, partition: int, node: int) -> None:
         """`node` does not lead the partition."""
         if self._leaders.get(partition) == node:
             del self._leaders[partition]
+
+
+_Key = TypeVar("_Key")
+
+
+def _until(times: dict[_Key, float], key: _Key, now: float) -> bool:
+    """Whether `now` is before the key's time; forgets a time that has passed."""
+    until = times.get(key)
+    if until is None:
+        return False
+    if until > now:
+        return True
+    del times[key]
+    return False
 
 
 def after_refusal(
@@ -207,7 +225,7 @@ def after_refusal(
         case _Reason.OVERLOADED:
             return sent.tries.again(node, news=False)
         case _Reason.NO_SUCH_PARTITION:
-            routes.disbelieve(partition.id, node)
+            routes.absent(partition.id, node, now)
             return AwaitCatalog(0)
         case _Reason.SCHEMA_CHANGED:
             if refusal.schema_version > sent.schema_version:

@@ -12,6 +12,7 @@ from router.routing import (
     SUSPICION,
     UNANSWERED_SLACK,
     Again,
+    AwaitCatalog,
     Routes,
     Sent,
     Tries,
@@ -126,6 +127,17 @@ def test_a_hint_at_a_suspected_node_is_not_followed() -> None:
     routes = Routes()
     routes.suspect(3, now=0.0)
     assert refuse(routes, 2, Tries(), Refusal(reason=Refusal.NOT_LEADER, leader_node=3, epoch=1)) == Again(1, 0.0)
+
+
+def test_a_node_that_lost_its_replica_is_passed_over_although_the_map_prefers_it() -> None:
+    routes = Routes()
+    assert refuse(routes, 2, Tries(), Refusal(reason=Refusal.NO_SUCH_PARTITION)) == AwaitCatalog(0)
+    assert routes.leader_node(PLACE, 0.0) == 3
+    assert routes.next_node(PLACE, 1, 0.0) == 3
+    loads = {1: NodeLoad(range(900)), 2: NodeLoad(range(0)), 3: NodeLoad(range(901))}
+    assert routes.any_node(PLACE, loads, now=0.0) == 3
+    assert routes.leader_node(partition(7, ZERO, ONES, preferred=2), 0.0) == 2
+    assert routes.leader_node(PLACE, SUSPICION) == 2
 
 
 def test_after_a_break_the_next_replica_is_asked() -> None:
