@@ -8,13 +8,21 @@ then each partition learns how far its own log is durable, then the messages tha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Protocol
 
 from cluster.clock import Clock
 from cluster.executor import Executor
+from storagenode.log.batch import Batch
+from storagenode.log.errors import LogFull
 from storagenode.log.node_log import NodeLog
+
+FULL_PAUSE_SECONDS = 0.5
+"""Between two tries of a flush that found the disk full."""
+
+_log = logging.getLogger(__name__)
 
 
 class FlushListener(Protocol):
@@ -28,10 +36,15 @@ class FlushListener(Protocol):
 class Flusher:
     """Writes the node's log from one place. A failure ends `run` with the log's exception, which stops the node."""
 
-    def __init__(self, log: NodeLog, executor: Executor, clock: Clock) -> None:
+    def __init__(
+        self, log: NodeLog, executor: Executor, clock: Clock, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> None:
         self._log = log
         self._executor = executor
         self._clock = clock
+        self._sleep = sleep
+        self._full = False
+        self._reserve_tried_at = 0.0
         self._wanted = asyncio.Event()
         self._positions: dict[FlushListener, tuple[int, int]] = {}
         self._callbacks: list[Callable[[], None]] = []
@@ -55,8 +68,13 @@ class Flusher:
         """Seconds that the flush under way has taken; 0 when there is none."""
         return 0.0 if self._started_at is None else self._clock.boottime() - self._started_at
 
+    @property
+    def short_of_space(self) -> bool:
+        """Whether the disk is full, or the log's reserve is not whole: growing writes are to be refused."""
+        return self._full or self._log.low_on_space
+
     async def run(self) -> None:
-        """Flush until cancelled. Raises LogBroken or LogFull when a flush fails."""
+        """Flush until cancelled. Raises LogBroken when a flush fails for good."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()
@@ -69,7 +87,7 @@ class Flusher:
         while left > 0:  # one batch, unless more waits than a batch may hold
             batch = self._log.take()
             self._started_at = self._clock.boottime()
-            await self._executor.run(partial(self._log.write, batch))
+            await self._write(batch)
             self._log.written(batch)
             self._started_at = None
             self.flushes += 1
@@ -78,3 +96,27 @@ class Flusher:
             listener.log_flushed(position, epoch)
         for callback in callbacks:
             callback()
+        await self._fill_reserve()
+
+    async def _write(self, batch: Batch) -> None:
+        """Write one batch; on a full disk wait for room, as what is not durable is not said to anyone."""
+        while True:
+            try:
+                await self._executor.run(partial(self._log.write, batch))
+            except LogFull as error:
+                if not self._full:
+                    _log.error("the disk is full (%s): growing writes are refused until there is room", error)
+                self._full = True
+                await self._sleep(FULL_PAUSE_SECONDS)
+            else:
+                if self._full:
+                    _log.warning("there is room on the disk again")
+                self._full = False
+                return
+
+    async def _fill_reserve(self) -> None:
+        """Make the log's reserve whole again, if it can be, not more often than a disk that stays full deserves."""
+        now = self._clock.boottime()
+        if self._log.low_on_space and now - self._reserve_tried_at >= FULL_PAUSE_SECONDS:
+            self._reserve_tried_at = now
+            await self._executor.run(self._log.fill_reserve)

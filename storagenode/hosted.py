@@ -42,6 +42,11 @@ class Host(Protocol):
     log: NodeLog
     flusher: Flusher
 
+    @property
+    def short_of_space(self) -> bool:
+        """Whether writes that may grow the data are to be refused."""
+        ...
+
     def send(self, hosted: HostedReplica, message: Message) -> None:
         """Bring `message` to the replica that it names."""
         ...
@@ -188,6 +193,9 @@ class HostedReplica:
             return False
         if len(self._waiting) >= WAITING_MAX:
             responder.refuse(self._refusal(Refusal.OVERLOADED))
+            return False
+        if self._host.short_of_space and not request.HasField("delete"):
+            responder.refuse(self._refusal(Refusal.DISK_FULL))
             return False
         wall_ms = int(self._host.clock.wall() * 1000)
         position = self.replica.last_position + 1 + len(self._payloads)

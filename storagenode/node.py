@@ -97,6 +97,7 @@ class StorageNode:
         self._catalog_unsaved = asyncio.Event()
         self._catalog_gap = False
         self._metrics_address = ""
+        self._disk_free = settings.disk_reserve_bytes
 
     @property
     def address(self) -> str:
@@ -130,7 +131,7 @@ class StorageNode:
             segment_bytes=settings.log_segment_bytes,
         )
         random = Random(seams.random.below(1 << 62))
-        self.flusher = Flusher(self.log, seams.log_executor, self.clock)
+        self.flusher = Flusher(self.log, seams.log_executor, self.clock, self.sleep)
         self.peers = Peers(self, self.identity, self.timing, random)
         self.elections = Elections(self, self.peers, self.timing)
         self.session = AdminSession(self, self.transport, settings.auto_admins, settings.report_interval)
@@ -152,6 +153,7 @@ class StorageNode:
                     self.elections.run_deadlines(),
                     self.session.run(),
                     self._save_catalog(),
+                    self._watch_disk(),
                 ):
                     group.create_task(work)
                 self._follow(self.topology.full())
@@ -200,6 +202,11 @@ class StorageNode:
         self.log.close()
 
     # --- what its parts ask of it ---
+
+    @property
+    def short_of_space(self) -> bool:
+        """Whether the disk has less room than its reserve: reads, deletes and repairs go on, the rest is refused."""
+        return self.flusher.short_of_space or self._disk_free < self.settings.disk_reserve_bytes
 
     def hosted(self, partition: int) -> HostedReplica | None:
         """This node's replica of the partition."""
@@ -309,6 +316,11 @@ class StorageNode:
             self._catalog_unsaved.clear()
             await self._seams.executor.run(partial(save_catalog, self._seams.disk, self.settings.data, self.topology))
 
+    async def _watch_disk(self) -> None:
+        while True:
+            self._disk_free = self._seams.disk.free(self.settings.data)
+            await self.sleep(self.settings.report_interval)
+
     def report(self) -> node_pb2.Report:
         """The node's state as it is now."""
         return node_pb2.Report(
@@ -318,7 +330,7 @@ class StorageNode:
             catalog_epoch=0 if self._catalog_gap else self.topology.epoch,
             catalog_version=0 if self._catalog_gap else self.topology.version,
             pid=os.getpid(),
-            disk_free=self._seams.disk.free(self.settings.data),
+            disk_free=self._disk_free,
             replicas=[_replica_report(hosted) for hosted in self.replicas],
             dropped_replicas=self._dropped(),
         )

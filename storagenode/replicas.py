@@ -24,6 +24,7 @@ from replication.membership import Membership
 from replication.replica import Replica
 from replication.timing import Timing
 from storagenode.hosted import Host, HostedReplica
+from storagenode.log.errors import LogBroken
 from storagenode.log.node_log import RecoveredReplica
 from storagenode.peers import Peers
 from storagenode.storage.store import Store, StoreBroken, Stores
@@ -71,6 +72,11 @@ class Replicas:
         summary = LogSummary(last_position=found.last_position, spans=found.epochs, first_position=found.first_position)
         origin = _Origin(Membership.decode(found.membership), found.hard_state, summary, is_new=False)
         store = self._open_store(found.partition, found.replica)
+        if store.applied().position > found.last_position:
+            raise LogBroken(
+                f"the log ends at position {found.last_position} of partition {found.partition}, but position "
+                f"{store.applied().position} was applied: the end of the log is lost"
+            )
         place = topology.partition(found.partition)
         self._add(found.partition, found.replica, place, origin, store)
 

@@ -3,10 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from cluster.transport import Stream, TransportError
 from cluster.wire import common_pb2, storage_pb2
+
+BATCH_BYTES = 1 << 20
+"""A message to a router is cut at about this size, far below what the network carries."""
+_SURELY_SMALL = 2
+"""So few replies fit in any message: an item has 400 KB, a page 1 MB and an item."""
+
+
+def _cut(replies: list[storage_pb2.Reply]) -> Iterator[list[storage_pb2.Reply]]:
+    """The replies in order, in messages of about `BATCH_BYTES`."""
+    if len(replies) <= _SURELY_SMALL:
+        yield replies
+        return
+    some: list[storage_pb2.Reply] = []
+    size = 0
+    for reply in replies:
+        some.append(reply)
+        size += reply.ByteSize()
+        if size >= BATCH_BYTES:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
 
 
 class Connection:
@@ -37,7 +59,8 @@ class Connection:
                 await self._wanted.wait()
                 self._wanted.clear()
                 replies, self._replies = self._replies, []
-                await self._stream.send(storage_pb2.ReplyBatch(replies=replies).SerializeToString())
+                for some in _cut(replies):
+                    await self._stream.send(storage_pb2.ReplyBatch(replies=some).SerializeToString())
         except TransportError:
             self._stream.close()
 

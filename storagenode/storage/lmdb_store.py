@@ -126,7 +126,8 @@ class LmdbStores:
     """The environments of a node, one folder each under `directory`."""
 
     def __init__(self, disk: Disk, directory: str, trash: str, wall: Callable[[], float]) -> None:
-        """`disk` must be the machine's own (`cluster.local_disk`): LMDB goes there directly. `wall`: the calendar's time."""
+        """`disk` must be the machine's own (`cluster.local_disk`): LMDB goes there directly. `wall`: the calendar's
+        time."""
         self._disk = disk
         self._directory = directory
         self._trash = trash

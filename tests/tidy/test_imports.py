@@ -55,7 +55,6 @@ PURE = (
     "storagenode/commands.py",
     "storagenode/writes.py",
     "storagenode/operation_ids.py",
-    "storagenode/limits.py",
     "storagenode/query.py",
     "storagenode/indexes.py",
     "storagenode/transactions.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -114,4 +115,36 @@ async def test_more_than_a_batch_holds_is_flushed_before_anything_is_said() -> N
     await settle()
     assert listener.flushed == [(8, 1)]
     assert log.last_position(1) == 8
+    running.cancel()
+
+
+async def test_a_full_disk_is_waited_for_and_nothing_is_said_meanwhile() -> None:
+    disk = SimulatedDisk()
+    log, _ = NodeLog.open(disk, "log", machine_crashed=False, segment_bytes=1 << 20)
+    log.open_partition(1, 11)
+    room = asyncio.Event()
+    tries = 0
+
+    async def sleep(_: float) -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 3:
+            room.set()
+            disk.fault = None
+        await asyncio.sleep(0)
+
+    executor, listener = HeldExecutor(), Listener()
+    executor.let = asyncio.Semaphore(100)
+    flusher = Flusher(log, executor, SystemClock(), sleep)
+    disk.fault = lambda operation, _path: OSError(errno.ENOSPC, "full") if operation == "write" else None
+    log.append_entries(1, (Entry(1, 1, b"a"),))
+    flusher.appended(listener, 1, 1)
+    running = asyncio.ensure_future(flusher.run())
+    while not room.is_set():
+        assert listener.flushed == []
+        await asyncio.sleep(0)
+    assert flusher.short_of_space
+    await settle()
+    assert listener.flushed == [(1, 1)]
+    assert not flusher.short_of_space
     running.cancel()
