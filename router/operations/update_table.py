@@ -7,14 +7,15 @@ from typing import Any
 import msgspec
 import orjson
 
-from dynamo.errors import ApiError, internal, validation
-from dynamo.table import Table, Throughput, encode_table
+from dynamo.errors import validation
+from dynamo.table import Table, Throughput
 from router import table_checks as checks
 from router.context import ACCOUNT_ID, RequestContext
 from router.plan import Plan, Work
+from router.table_changes import change_table
 from router.table_checks import INVALID
 from router.table_description import decreases_today, describe, warm_units
-from router.table_lookup import check_idle, find_table
+from router.table_lookup import find_table
 
 CHANGES = (
     "ProvisionedThroughput",
@@ -35,7 +36,6 @@ NOT_SUPPORTED = (
     "DisassociationProtectionEnabled",
     "VectorIndexUpdates",
 )
-ATTEMPTS_MAX = 5
 
 
 def plan(body: dict[str, Any], context: RequestContext) -> Plan:
@@ -43,29 +43,13 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
     check_request(body)
 
     async def run() -> bytes:
-        changed = await _change(body, context)
+        changed = await change_table(
+            lambda: find_table(body["TableName"], context), lambda table: changed_table(table, body, context), context
+        )
         description = describe(changed, context.region, context.clock.wall(), status="UPDATING")
         return orjson.dumps({"TableDescription": description})
 
     return Work(run)
-
-
-async def _change(body: dict[str, Any], context: RequestContext) -> Table:
-    """Compute and submit the change, again from the new record when someone else's change came first."""
-    for _ in range(ATTEMPTS_MAX):
-        table = await find_table(body["TableName"], context)
-        check_idle(table)
-        record = context.catalog.topology.tables[table.id]
-        changed = changed_table(record.table, body, context)
-        try:
-            return await context.catalog.update_table(
-                table.name, encode_table(changed), record.table.schema_version, record.version
-            )
-        except ApiError as error:
-            if error.type != "Conflict":
-                raise
-        await context.catalog.refresh()
-    raise internal("The table was changed by others time and again")
 
 
 def check_request(body: dict[str, Any]) -> None:

@@ -12,7 +12,8 @@ import pytest
 from cluster.wire import storage_pb2
 from dynamo.errors import ApiError
 from dynamo.table import KeySchema, Table, Throughput
-from router.operations import REGISTRY, create_table, describe_table, list_tables, update_table
+from router import table_changes
+from router.operations import REGISTRY, create_table, describe_table, list_tables
 from router.plan import Call
 from tests.unit.router_fakes import table
 from tests.unit.router_tables import (
@@ -265,7 +266,7 @@ async def test_an_update_that_others_always_come_before_is_given_up() -> None:
     catalog = Catalog(on_demand(), conflicts=100)
     with pytest.raises(ApiError) as raised:
         await ask("UpdateTable", {"TableName": "abc", "DeletionProtectionEnabled": True}, catalog)
-    assert (raised.value.type, len(catalog.submitted)) == ("InternalServerError", update_table.ATTEMPTS_MAX)
+    assert (raised.value.type, len(catalog.submitted)) == ("InternalServerError", table_changes.ATTEMPTS_MAX)
 
 
 # --- the rest ---
