@@ -33,7 +33,7 @@ GRACE_S = {"router": 5.0, "storagenode": 10.0, "autoadmin": 5.0}
 PATIENCE_S = 15.0
 """How long a start may take before the launcher says what it waits for."""
 IMPATIENCE_S = 0.5
-"""A second Ctrl-C later than this ends everything at once. An earlier one is the same, come by two ways (as under make)."""
+"""A second Ctrl-C later than this ends everything at once. An earlier one is the first, come twice (under make)."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""A small load harness for users: `make bench`."""

@@ -1,0 +1,107 @@
+"""`make bench`: requests per second, latency, and CPU per request over all processes of a cluster.
+
+Starts a cluster of its own, or measures one that runs: --url URL --pids 1,2,3. Client and cluster share the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+import urllib.request
+import uuid
+from contextlib import nullcontext
+from typing import Any
+
+import uvloop
+
+from bench.load import Measured, all_of, for_seconds, run
+from bench.requests import WORKLOADS, Requests, create_table
+from bench.server import cpu_seconds, started_cluster
+
+LOAD_CONNECTIONS = 16
+WARM_UP_S = 0.5
+CREATE_S = 30.0
+
+
+def call(endpoint: str, operation: str, body: dict[str, Any]) -> dict[str, Any]:
+    """One request, outside of any measurement."""
+    headers = {"X-Amz-Target": f"DynamoDB_20120810.{operation}", "Content-Type": "application/x-amz-json-1.0"}
+    request = urllib.request.Request(endpoint, json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=CREATE_S) as answer:
+        content: dict[str, Any] = json.load(answer)
+    return content
+
+
+def prepare(endpoint: str, table: str) -> None:
+    """Make the table, and wait until it is there."""
+    call(endpoint, "CreateTable", create_table(table))
+    deadline = time.monotonic() + CREATE_S
+    while call(endpoint, "DescribeTable", {"TableName": table})["Table"]["TableStatus"] != "ACTIVE":
+        if time.monotonic() > deadline:
+            sys.exit("The table did not become active.")
+        time.sleep(0.1)
+
+
+async def measure(
+    requests: Requests, workload: str, connections: int, seconds: float, pids: list[int]
+) -> tuple[Measured, float]:
+    """A run of one workload after a short one that does not count; with the CPU seconds that the cluster used."""
+    stream = requests.workload(workload)
+    await run(requests.endpoint, for_seconds(stream, WARM_UP_S), connections)
+    before = cpu_seconds(pids)
+    measured = await run(requests.endpoint, for_seconds(stream, seconds), connections)
+    return measured, cpu_seconds(pids) - before
+
+
+def row(workload: str, connections: int, measured: Measured, cpu: float | None) -> str:
+    """A line of the table."""
+    answers = len(measured.latencies)
+    cost = f"{1e6 * cpu / answers:7.0f}" if cpu is not None and answers else "      -"
+    return (
+        f"{workload:13} {connections:4} {answers / measured.seconds:9,.0f} {1e3 * measured.percentile(0.5):8.2f}"
+        f" {1e3 * measured.percentile(0.99):8.2f} {cost} {measured.errors:6}"
+    )
+
+
+async def bench(endpoint: str, pids: list[int], connections: list[int], seconds: float) -> None:
+    """Load a table, measure every workload, print a table, drop the table."""
+    table = f"bench-{uuid.uuid4()}"
+    requests = Requests(endpoint, table)
+    prepare(endpoint, table)
+    try:
+        loaded = await run(endpoint, all_of(requests.loading()), LOAD_CONNECTIONS)
+        if loaded.errors:
+            sys.exit(f"{loaded.errors} of the items could not be loaded.")
+        print("workload      conn     req/s   p50 ms   p99 ms  CPU µs errors")
+        for workload in WORKLOADS:
+            for count in connections:
+                measured, cpu = await measure(requests, workload, count, seconds, pids)
+                print(row(workload, count, measured, cpu if pids else None), flush=True)
+    finally:
+        call(endpoint, "DeleteTable", {"TableName": table})
+
+
+def main() -> None:
+    """Read the options and measure."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # leaves no cluster behind
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--url", help="measure a cluster that runs already")
+    parser.add_argument("--pids", default="", help="its processes, for the CPU per request: 1,2,3")
+    parser.add_argument("--connections", default="1,16,64", help="(1,16,64)")
+    parser.add_argument("--seconds", type=float, default=5.0, help="per measurement (5)")
+    parser.add_argument("--leaders", choices=("spread", "gathered"), default="spread", help="of a cluster of its own")
+    parser.add_argument("--routers", default="1", help="of a cluster of its own (1)")
+    options = parser.parse_args()
+    pids = [int(pid) for pid in options.pids.split(",") if pid]
+    own = ["--leaders", options.leaders, "--routers", options.routers]
+    cluster = nullcontext((options.url, pids)) if options.url else started_cluster(own)
+    with cluster as (endpoint, processes):
+        connections = [int(count) for count in options.connections.split(",")]
+        uvloop.run(bench(endpoint.rstrip("/"), processes, connections, options.seconds))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Requests as the bytes that go over the wire, made beforehand so that the client costs little while measuring."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any
+from urllib.parse import urlsplit
+
+ITEMS = 5_000
+ITEM_BYTES = 1_024
+QUERY_PARTITIONS = 100
+QUERY_ITEMS = 20
+QUERY_ITEM_BYTES = 200
+PREPARED = 2_000
+AUTHORIZATION = (
+    "AWS4-HMAC-SHA256 Credential=bench/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0"
+)
+
+
+def http_request(endpoint: str, operation: str, body: dict[str, Any]) -> bytes:
+    """One request of DynamoDB's protocol."""
+    content = json.dumps(body, separators=(",", ":")).encode()
+    head = (
+        f"POST / HTTP/1.1\r\nHost: {urlsplit(endpoint).netloc}\r\nX-Amz-Target: DynamoDB_20120810.{operation}\r\n"
+        f"Content-Type: application/x-amz-json-1.0\r\nAuthorization: {AUTHORIZATION}\r\n"
+        f"Content-Length: {len(content)}\r\n\r\n"
+    )
+    return head.encode() + content
+
+
+def create_table(table: str) -> dict[str, Any]:
+    """The body that creates the harness's table."""
+    return {
+        "TableName": table,
+        "BillingMode": "PAY_PER_REQUEST",
+        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        "AttributeDefinitions": [
+            {"AttributeName": "pk", "AttributeType": "S"},
+            {"AttributeName": "sk", "AttributeType": "S"},
+        ],
+    }
+
+
+def _key(number: int) -> dict[str, Any]:
+    return {"pk": {"S": f"item-{number:06}"}, "sk": {"S": "0"}}
+
+
+def _item(key: dict[str, Any], size: int, random_bytes: Callable[[int], bytes]) -> dict[str, Any]:
+    """An item of `size` DynamoDB bytes."""
+    used = sum(len(name) + len(value["S"]) for name, value in key.items()) + len("data")
+    filling = base64.b64encode(random_bytes(size)).decode()[: size - used]
+    return {**key, "data": {"S": filling}}
+
+
+@dataclass(frozen=True)
+class Requests:
+    """All requests of a run against `endpoint` and `table`, from one seed."""
+
+    endpoint: str
+    table: str
+    seed: int = 1
+
+    def _bytes(self, operation: str, **members: Any) -> bytes:
+        return http_request(self.endpoint, operation, {"TableName": self.table, **members})
+
+    def loading(self) -> list[bytes]:
+        """What fills the table."""
+        dice = random.Random(self.seed)
+        items = [_item(_key(number), ITEM_BYTES, dice.randbytes) for number in range(ITEMS)]
+        for partition in range(QUERY_PARTITIONS):
+            for number in range(QUERY_ITEMS):
+                key = {"pk": {"S": f"list-{partition:03}"}, "sk": {"S": f"{number:03}"}}
+                items.append(_item(key, QUERY_ITEM_BYTES, dice.randbytes))
+        return [self._bytes("PutItem", Item=item) for item in items]
+
+    def workload(self, name: str) -> Iterator[bytes]:
+        """The requests of a workload, without end."""
+        dice = random.Random(f"{self.seed} {name}")
+        return cycle([WORKLOADS[name](self, dice) for _ in range(PREPARED)])
+
+    def _put(self, dice: random.Random) -> bytes:
+        return self._bytes("PutItem", Item=_item(_key(dice.randrange(ITEMS)), ITEM_BYTES, dice.randbytes))
+
+    def _get_strong(self, dice: random.Random) -> bytes:
+        return self._bytes("GetItem", Key=_key(dice.randrange(ITEMS)), ConsistentRead=True)
+
+    def _get_eventual(self, dice: random.Random) -> bytes:
+        return self._bytes("GetItem", Key=_key(dice.randrange(ITEMS)))
+
+    def _query(self, dice: random.Random) -> bytes:
+        return self._bytes(
+            "Query",
+            KeyConditionExpression="pk = :pk",
+            ExpressionAttributeValues={":pk": {"S": f"list-{dice.randrange(QUERY_PARTITIONS):03}"}},
+        )
+
+
+WORKLOADS: dict[str, Callable[[Requests, random.Random], bytes]] = {
+    "put 1 KB": Requests._put,
+    "get strong": Requests._get_strong,
+    "get eventual": Requests._get_eventual,
+    "query of 20": Requests._query,
+}
