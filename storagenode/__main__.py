@@ -17,6 +17,7 @@ from cluster.status_server import StatusServer
 from cluster.telemetry import process_registry
 from storagenode.identity import IdentityError
 from storagenode.log.errors import LogError
+from storagenode.metrics import StorageNodeMetrics
 from storagenode.node import Seams, StorageNode
 from storagenode.storage.lmdb_store import LmdbStores
 from storagenode.storage.store import StoreError
@@ -32,11 +33,13 @@ async def serve(settings: StorageNodeSettings, stop: asyncio.Event) -> None:
     log_executor, executor = ThreadExecutor("log"), ThreadExecutor("work", WORKER_THREADS)
     stores = LmdbStores(disk, f"{settings.data}/partitions", f"{settings.data}/trash", clock.wall)
     node = StorageNode(settings, Seams(clock, disk, stores, transport, SystemRandom(), log_executor, executor))
-    status = StatusServer(process_registry(), lambda: bool(node.address))
+    registry = process_registry()
+    status = StatusServer(registry, lambda: bool(node.address))
     try:
         await status.start(settings.metrics_listen)
         await executor.run(stores.empty_trash)
         await node.start(status.address)
+        registry.register(StorageNodeMetrics(node))
         _log.info("storage node %s serves at %s", settings.name, node.address, extra={"metrics": status.address})
         running = asyncio.ensure_future(node.run())
         stopper = asyncio.ensure_future(stop.wait())

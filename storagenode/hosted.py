@@ -105,6 +105,7 @@ class HostedReplica:
         self.partition = Partition(store)
         self.wanted_schema: Table | None = None
         self.dropped = False
+        self.led_epoch = 0  # the last epoch in which it led
         self._host = host
         self._payloads: list[bytes] = []
         self._waiting: dict[int, list[tuple[Responder, WriteResult]]] = {}
@@ -124,7 +125,7 @@ class HostedReplica:
                 self._get(request.get, responder)
                 return False
             if kind == "query":
-                self._query(request.query, responder)
+                self._query(request.query, request.deadline_ms, responder)
                 return False
             if kind == "statistics":
                 responder.statistics(self.partition.statistics())
@@ -162,10 +163,11 @@ class HostedReplica:
             return
         responder.item(self.partition.get(get))
 
-    def _query(self, query: storage_pb2.Query, responder: Responder) -> None:
+    def _query(self, query: storage_pb2.Query, deadline_ms: int, responder: Responder) -> None:
         page = Page()
         if not self._query_slice(query, page, responder):
-            self._host.start_work(self._query_on(query, page, responder))
+            until = self._host.clock.boottime() + deadline_ms / 1000
+            self._host.start_work(self._query_on(query, page, until, responder))
 
     def _query_slice(self, query: storage_pb2.Query, page: Page, responder: Responder) -> bool:
         """One slice; True when the request is answered. A strong read needs the lease at each slice."""
@@ -178,11 +180,14 @@ class HostedReplica:
         responder.query(reply_of(page, self.partition.schema))
         return True
 
-    async def _query_on(self, query: storage_pb2.Query, page: Page, responder: Responder) -> None:
+    async def _query_on(self, query: storage_pb2.Query, page: Page, until: float, responder: Responder) -> None:
         try:
             finished = False
             while not finished:
                 await self._host.breathe()
+                if self._host.clock.boottime() > until:
+                    responder.refuse(Refusal(reason=Refusal.DEADLINE))
+                    return
                 finished = self._query_slice(query, page, responder)
         except CorruptItem as error:
             responder.refuse(Refusal(reason=Refusal.NOT_READY, detail=str(error)))
@@ -240,7 +245,9 @@ class HostedReplica:
     def drop(self) -> None:
         """The replica goes: nothing more is answered or sent."""
         self.dropped = True
-        self.perform(self.replica.step_down(self._host.clock.boottime()))
+        now = self._host.clock.boottime()
+        self.perform(self.replica.step_down(now))
+        self.perform(self.replica.leader_gone(self.replica.epoch, now))
         self._refuse_waiting()
 
     def want_schema(self, table: Table) -> None:
@@ -355,6 +362,11 @@ class HostedReplica:
     def replica_on(self, node: int) -> int | None:
         """The id of the member that `node` holds."""
         return next((replica for replica, at in self.nodes.items() if at == node), None)
+
+    @property
+    def waiting(self) -> int:
+        """Writes that are proposed and not applied."""
+        return len(self._waiting)
 
     @property
     def serving(self) -> bool:

@@ -97,7 +97,9 @@ class StorageNode:
         self._catalog_unsaved = asyncio.Event()
         self._catalog_gap = False
         self._metrics_address = ""
-        self._disk_free = settings.disk_reserve_bytes
+        self.disk_free = settings.disk_reserve_bytes
+        self.elections_won = 0
+        self.requests = 0
 
     @property
     def address(self) -> str:
@@ -206,7 +208,7 @@ class StorageNode:
     @property
     def short_of_space(self) -> bool:
         """Whether the disk has less room than its reserve: reads, deletes and repairs go on, the rest is refused."""
-        return self.flusher.short_of_space or self._disk_free < self.settings.disk_reserve_bytes
+        return self.flusher.short_of_space or self.disk_free < self.settings.disk_reserve_bytes
 
     def hosted(self, partition: int) -> HostedReplica | None:
         """This node's replica of the partition."""
@@ -238,6 +240,8 @@ class StorageNode:
         """Tell auto-admin, and let no new leader wait for its first beat: strong reads need its lease."""
         self.session.changed()
         if hosted.replica.role == "leader":
+            self.elections_won += hosted.replica.epoch != hosted.led_epoch
+            hosted.led_epoch = hosted.replica.epoch
             self.peers.beat()
 
     def watch(self, hosted: HostedReplica) -> None:
@@ -265,6 +269,8 @@ class StorageNode:
             _log.error("entries for a follower cannot be read: %s", error)
             entries = ()
         link.fetched(hosted, hosted.replica.fetched(fetch.peer, entries))
+        if entries and hosted.replica.has_for(fetch.peer):
+            link.wake(hosted, fetch.peer)
 
     async def read_log(self, partition: int, first_position: int, max_bytes: int) -> tuple[Entry, ...]:
         """Entries from the node's log, read in a thread."""
@@ -318,7 +324,7 @@ class StorageNode:
 
     async def _watch_disk(self) -> None:
         while True:
-            self._disk_free = self._seams.disk.free(self.settings.data)
+            self.disk_free = self._seams.disk.free(self.settings.data)
             await self.sleep(self.settings.report_interval)
 
     def report(self) -> node_pb2.Report:
@@ -330,7 +336,7 @@ class StorageNode:
             catalog_epoch=0 if self._catalog_gap else self.topology.epoch,
             catalog_version=0 if self._catalog_gap else self.topology.version,
             pid=os.getpid(),
-            disk_free=self._disk_free,
+            disk_free=self.disk_free,
             replicas=[_replica_report(hosted) for hosted in self.replicas],
             dropped_replicas=self._dropped(),
         )
@@ -379,6 +385,7 @@ class StorageNode:
             for request in batch.requests:
                 Responder(connection, request.id).refuse(_WRONG_CLUSTER)
             return
+        self.requests += len(batch.requests)
         gathered: dict[HostedReplica, None] = {}
         for request in batch.requests:
             responder = Responder(connection, request.id)

@@ -1,0 +1,49 @@
+"""What a storage node tells Prometheus. Everything is read when it is scraped; nothing is counted twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from storagenode.node import StorageNode
+
+
+class StorageNodeMetrics(Collector):
+    """Reads the node when it is scraped."""
+
+    def __init__(self, node: StorageNode) -> None:
+        self._node = node
+
+    def collect(self) -> Iterable[Metric]:
+        """The families."""
+        node = self._node
+        replicas = list(node.replicas)
+        yield _gauge("replicas", "Replicas on this node.", len(replicas))
+        yield _gauge("leaders", "Replicas that lead.", sum(hosted.replica.role == "leader" for hosted in replicas))
+        yield _gauge("leaders_serving", "Replicas that lead and serve.", sum(hosted.serving for hosted in replicas))
+        yield _gauge("items", "Items in the replicas.", sum(hosted.partition.applied.items for hosted in replicas))
+        yield _gauge(
+            "apply_lag_positions",
+            "Positions of the logs that are not applied, over all replicas.",
+            sum(hosted.replica.last_position - hosted.partition.applied.position for hosted in replicas),
+        )
+        yield _gauge("writes_waiting", "Writes proposed and not applied.", sum(hosted.waiting for hosted in replicas))
+        yield _gauge("log_size_bytes", "Bytes that the log takes on the disk.", node.log.size)
+        yield _gauge("log_pending_bytes", "Bytes that wait for a flush.", node.log.pending_bytes)
+        yield _gauge("disk_free_bytes", "Bytes free where the data is.", node.disk_free)
+        yield _gauge("disk_short_of_space", "1 while growing writes are refused.", int(node.short_of_space))
+        yield _gauge("incarnation", "How often the node has started.", node.identity.incarnation)
+        yield _gauge("catalog_version", "Version of the catalog in use.", node.topology.version)
+        yield _counter("flushes", "Flushes of the log.", node.flusher.flushes)
+        yield _counter("elections_won", "Times a replica here became leader.", node.elections_won)
+        yield _counter("requests", "Requests from routers.", node.requests)
+
+
+def _gauge(name: str, help: str, value: float) -> GaugeMetricFamily:  # noqa: A002
+    return GaugeMetricFamily(f"trizone_storagenode_{name}", help, value)
+
+
+def _counter(name: str, help: str, value: float) -> CounterMetricFamily:  # noqa: A002
+    return CounterMetricFamily(f"trizone_storagenode_{name}", help, value)
