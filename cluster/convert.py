@@ -1,12 +1,11 @@
-"""Protobuf ⇄ ours: catalog, topology and the messages between replicas."""
+"""Protobuf ⇄ ours: catalog, topology and the messages between replicas (appends: `storagenode.appends`)."""
 
 from __future__ import annotations
 
-from cluster.entries import pack_entries, unpack_entries
 from cluster.topology import CatalogTable, CatalogUpdate, NodePlace, Partition, PartitionState, ReplicaPlace
 from cluster.wire import common_pb2, replication_pb2
 from dynamo.table import Table, decode_table, encode_table
-from replication.messages import Append, AppendReply, HandOver, VoteReply, VoteRequest
+from replication.messages import AppendReply, HandOver, VoteReply, VoteRequest
 
 _MICROSECONDS = 1_000_000
 
@@ -109,33 +108,6 @@ def update_from_wire(update: common_pb2.CatalogUpdate) -> CatalogUpdate:
         removed_partitions=tuple(update.removed_partitions),
         nodes=tuple(node_from_wire(record) for record in update.nodes),
         removed_nodes=tuple(update.removed_nodes),
-    )
-
-
-def append_to_wire(partition: int, message: Append) -> replication_pb2.Append:
-    """Entries for a follower."""
-    return replication_pb2.Append(
-        partition=partition,
-        from_replica=message.sender,
-        to_replica=message.to,
-        epoch=message.epoch,
-        previous_position=message.previous_position,
-        previous_epoch=message.previous_epoch,
-        commit=message.commit,
-        entries=pack_entries(message.entries),
-    )
-
-
-def append_from_wire(message: replication_pb2.Append) -> Append:
-    """Entries from the leader. Raises cluster.entries.FrameError."""
-    return Append(
-        message.from_replica,
-        message.to_replica,
-        message.epoch,
-        message.previous_position,
-        message.previous_epoch,
-        unpack_entries(message.entries),
-        message.commit,
     )
 
 

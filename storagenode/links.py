@@ -19,8 +19,8 @@ from cluster.wire import replication_pb2
 from replication.effects import Fetch
 from replication.heartbeats import BeatReply, LeaderBeats
 from replication.messages import Append, HandOver, Message, VoteReply, VoteRequest
+from storagenode.appends import append_to_wire
 from storagenode.hosted import HostedReplica
-from storagenode.log.records import frame_entries
 
 METHOD = "Peer/Replicate"
 BATCH_BYTES = 1 << 20
@@ -231,7 +231,7 @@ class PeerLink:
                 self._fetching.add(hosted)
                 self._host.fetch(self, hosted, made)
             elif made is not None:
-                append = _append(hosted, made)
+                append = append_to_wire(hosted.partition_id, made)
                 appends.append(append)
                 room -= len(append.entries)
         if self._dirty:
@@ -240,7 +240,7 @@ class PeerLink:
 
     def _collect_bulk(self) -> list[replication_pb2.Append]:
         fetched, self._fetched = self._fetched, []
-        return [_append(hosted, append) for hosted, append in fetched]
+        return [append_to_wire(hosted.partition_id, append) for hosted, append in fetched]
 
     def fetched(self, hosted: HostedReplica, append: Append | None) -> None:
         """Old entries were read; they go by the bulk lane."""
@@ -293,16 +293,3 @@ class PeerLink:
     async def pause(self) -> None:
         """Wait before connecting anew."""
         await self._host.sleep(RECONNECT_SECONDS)
-
-
-def _append(hosted: HostedReplica, append: Append) -> replication_pb2.Append:
-    return replication_pb2.Append(
-        partition=hosted.partition_id,
-        from_replica=append.sender,
-        to_replica=append.to,
-        epoch=append.epoch,
-        previous_position=append.previous_position,
-        previous_epoch=append.previous_epoch,
-        commit=append.commit,
-        entries=frame_entries(hosted.partition_id, append.entries),
-    )

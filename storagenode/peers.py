@@ -15,12 +15,12 @@ from cluster.transport import Stream, Transport, TransportError
 from cluster.wire import replication_pb2
 from replication.effects import Fetch
 from replication.heartbeats import Beat, FollowerBeats, LeaderBeats
-from replication.messages import Append, AppendReply, Message
+from replication.messages import AppendReply, Message
 from replication.timing import Timing
+from storagenode.appends import append_from_wire
 from storagenode.hosted import HostedReplica
 from storagenode.identity import Identity
 from storagenode.links import PeerLink
-from storagenode.log.records import parse_entries
 
 INCARNATION_SHIFT = 32
 EARLY_VOTES_MAX = 1024
@@ -256,7 +256,7 @@ class Peers:
             if hosted is None:
                 batch.reply(append.partition, None)
             else:
-                hosted.step_append(_append(append), append.entries, partial(batch.reply, append.partition))
+                hosted.step_append(append_from_wire(append), append.entries, partial(batch.reply, append.partition))
 
     def _take_beat(self, frame: replication_pb2.PeerFrame, outbox: Outbox) -> None:
         beats = self.follows.get(frame.from_node)
@@ -300,15 +300,3 @@ class Peers:
     def _follows(self, partition: int, epoch: int) -> bool:
         hosted = self._host.hosted(partition)
         return hosted is not None and hosted.replica.follows(epoch)
-
-
-def _append(append: replication_pb2.Append) -> Append:
-    return Append(
-        append.from_replica,
-        append.to_replica,
-        append.epoch,
-        append.previous_position,
-        append.previous_epoch,
-        parse_entries(append.entries, append.partition),
-        append.commit,
-    )

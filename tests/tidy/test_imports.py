@@ -39,7 +39,6 @@ PURE = (
     "cluster/ids.py",
     "cluster/topology.py",
     "cluster/convert.py",
-    "cluster/entries.py",
     "router/sigv4.py",
     "router/shapes.py",
     "router/shape_rules.py",

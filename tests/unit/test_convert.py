@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from cluster import convert
-from cluster.entries import HEADER_BYTES, FrameError, pack_entries, unpack_entries
 from cluster.topology import CatalogUpdate, NodePlace, Partition, PartitionState, ReplicaPlace
 from cluster.wire import common_pb2, replication_pb2
 from replication.messages import MEMBERSHIP, Append, AppendReply, Entry, HandOver, VoteReply, VoteRequest
+from storagenode.appends import append_from_wire, append_to_wire
 from tests.unit.test_topology import table
 
 ENTRIES = (Entry(3, 7, b"abc"), Entry(3, 8, b"", MEMBERSHIP), Entry(2**64 - 1, 2**64 - 1, b"\x00" * 400))
@@ -45,9 +45,9 @@ def test_a_catalog_update() -> None:
 
 def test_messages_between_replicas() -> None:
     append = Append(1, 2, 3, 6, 2, ENTRIES, 5)
-    on_wire = replication_pb2.Append.FromString(convert.append_to_wire(9, append).SerializeToString())
+    on_wire = replication_pb2.Append.FromString(append_to_wire(9, append).SerializeToString())
     assert on_wire.partition == 9
-    assert convert.append_from_wire(on_wire) == append
+    assert append_from_wire(on_wire) == append
 
     for reply in (AppendReply(2, 1, 3, True, 8), AppendReply(2, 1, 3, False, 4, 2)):
         assert convert.append_reply_from_wire(convert.append_reply_to_wire(9, reply)) == reply
@@ -63,14 +63,3 @@ def test_a_lease_never_gets_shorter_on_the_way(lease_left: float) -> None:
     back = convert.vote_reply_from_wire(convert.vote_reply_to_wire(9, reply))
     assert lease_left <= back.lease_left < lease_left + 0.000_002
     assert (back.sender, back.to, back.epoch, back.granted, back.pre) == (2, 1, 3, True, False)
-
-
-def test_entries_survive_framing_and_a_cut_frame_is_found() -> None:
-    data = pack_entries(ENTRIES)
-    assert unpack_entries(data) == ENTRIES
-    assert unpack_entries(b"") == ()
-    whole = {0, HEADER_BYTES + 3, 2 * HEADER_BYTES + 3}
-    for length in range(len(data)):
-        if length not in whole:
-            with pytest.raises(FrameError):
-                unpack_entries(data[:length])
