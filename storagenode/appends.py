@@ -1,4 +1,5 @@
-"""Appends on the wire. Their entries are framed as in the node's log, so that a follower logs the very bytes it received."""
+"""Appends on the wire. Their entries are framed as in the node's log, so that a follower logs the very bytes it
+received."""
 
 from __future__ import annotations
 
