@@ -14,19 +14,19 @@ from router import table_checks as checks
 from router.context import ACCOUNT_ID, RequestContext
 from router.index_checks import check_indexes
 from router.plan import Plan, Work
+from router.resource_policies import check_policy
 from router.table_checks import INVALID
 from router.table_description import describe, warm_units
 from router.table_lookup import own_table_name
+from router.tags import tags_of
 
 NOT_SUPPORTED = (
     "LocalSecondaryIndexes",
     "GlobalSecondaryIndexes",
     "VectorIndexes",
-    "ResourcePolicy",
     "GlobalTableSourceArn",
     "GlobalTableSettingsReplicationMode",
 )
-TAGS_MAX = 50
 
 
 def plan(body: dict[str, Any], context: RequestContext) -> Plan:
@@ -47,9 +47,10 @@ def table_of(body: dict[str, Any], context: RequestContext) -> Table:
     _check_billing(body)
     defined = _check_keys(body)
     _check_stream(body.get("StreamSpecification"))
-    tags = _tags(body.get("Tags"))
+    tags = tags_of(body.get("Tags") or ())
     ceilings = _check_ceilings(body)
     key = checks.sse_key(body.get("SSESpecification"), context.region, ACCOUNT_ID)
+    policy = check_policy(body["ResourcePolicy"]) if "ResourcePolicy" in body else ""
     checks.refuse(body, NOT_SUPPORTED)
     throughput = body.get("ProvisionedThroughput") or {}
     warm = body.get("WarmThroughput") or {}
@@ -76,6 +77,7 @@ def table_of(body: dict[str, Any], context: RequestContext) -> Table:
         table_class=body.get("TableClass", ""),
         sse_key=key,
         tags=tags,
+        resource_policy=policy,
     )
     checks.check_warm_throughput(warm, warm_units(table))
     return msgspec.structs.replace(
@@ -135,13 +137,3 @@ def _check_ceilings(body: dict[str, Any]) -> dict[str, int]:
     provisioned = "" if body.get("BillingMode") == "PAY_PER_REQUEST" else "table BillingMode is PROVISIONED."
     checks.check_on_demand_ceilings(ceilings, provisioned=provisioned, lowest=1)
     return ceilings
-
-
-def _tags(tags: list[dict[str, str]] | None) -> dict[str, str]:
-    tags = tags or []
-    keys = [tag["Key"] for tag in tags]
-    if len(keys) > TAGS_MAX:
-        raise validation("Too many tags: there may be 50 at the most")
-    if len(set(keys)) != len(keys):
-        raise validation("Tag keys must be unique")
-    return {tag["Key"]: tag["Value"] for tag in tags}

@@ -233,7 +233,7 @@ BAD_TABLES = [
     ({**COMPOSITE, "LocalSecondaryIndexes": [lsi()]}, f"{INVALID}Trizone does not support LocalSecondaryIndexes yet"),
     ({**COMPOSITE, "GlobalSecondaryIndexes": [gsi()]}, f"{INVALID}Trizone does not support GlobalSecondaryIndexes yet"),
     ({"StreamSpecification": {"StreamEnabled": True}}, f"{INVALID}Trizone does not support StreamSpecification yet"),
-    ({"ResourcePolicy": "{}"}, f"{INVALID}Trizone does not support ResourcePolicy yet"),
+    ({"ResourcePolicy": "{}"}, "Invalid policy document: it has no Statement"),
 ]
 
 
