@@ -171,10 +171,12 @@ class StorageNode:
 
     async def _hand_over_all(self) -> None:
         """Leaders are handed to replicas that are complete, so that nobody has to wait for a lease to end."""
-        for hosted in self.replicas:
+        led = [hosted for hosted in self.replicas if hosted.replica.role == "leader"]
+        for hosted in led:
             self.hand_over(hosted)
         waited = 0.0
-        while waited < STOP_SECONDS and any(hosted.replica.role == "leader" for hosted in self.replicas):
+        # Only for those: what other nodes that stop too hand to this one meanwhile would never end.
+        while waited < STOP_SECONDS and any(hosted.replica.role == "leader" for hosted in led):
             await self.sleep(_STOP_STEP_SECONDS)
             waited += _STOP_STEP_SECONDS
 
