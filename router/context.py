@@ -9,8 +9,8 @@ from cluster.clock import Clock
 from cluster.random_source import RandomSource
 
 if TYPE_CHECKING:
+    from cluster.requests.executor import Executor
     from router.catalog import Catalog
-    from router.executor import Executor
 
 ACCOUNT_ID = "000000000000"
 """The account in every ARN: Trizone has one."""

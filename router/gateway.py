@@ -27,8 +27,8 @@ from router.shapes import OperationShape
 from router.sigv4 import access_key
 
 if TYPE_CHECKING:
+    from cluster.requests.executor import Executor
     from router.catalog import Catalog
-    from router.executor import Executor
 
 JSON = b"application/x-amz-json-1.0"
 TEXT = b"text/plain"

@@ -10,11 +10,11 @@ import socket
 
 from cluster.clock import Clock
 from cluster.random_source import RandomSource
+from cluster.requests.executor import Executor
 from cluster.settings import RouterSettings
 from cluster.transport import Transport
 from cluster.wire import common_pb2
 from router.catalog import Catalog
-from router.executor import Executor
 from router.gateway import Gateway
 from router.http import HttpServer
 from router.metrics import RequestMetrics

@@ -1,4 +1,4 @@
-"""The stream from this router to one storage node: requests go out in batches, replies come back by id.
+"""The stream from this process to one storage node: requests go out in batches, replies come back by id.
 
 Everything that is submitted in one turn of the loop, or while a batch is being sent, goes out in the next batch: a
 message costs the same whether it carries 1 request or 30.
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from google.protobuf.message import DecodeError
 
 from cluster.clock import Clock
+from cluster.requests.call import Call
+from cluster.requests.routing import Tries
 from cluster.topology import Partition
 from cluster.transport import Stream, Transport, TransportError
 from cluster.wire import storage_pb2
 from dynamo.errors import ApiError
-from router.plan import Call
-from router.routing import Tries
 
 METHOD = "Storage/Requests"
 BATCH_REQUESTS_MAX = 1_000

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from cluster.requests.executor import Executor
 from cluster.wire import storage_pb2
 from dynamo.errors import ApiError
-from router.executor import Executor
 from router.plan import Call, StalePlanError
 from tests.unit.router_fakes import (
     CLUSTER,

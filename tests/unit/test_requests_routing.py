@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from cluster.wire import common_pb2
-from router.routing import (
+from cluster.requests.routing import (
     HOPS_MAX,
     SUSPICION,
     UNANSWERED_SLACK,
@@ -19,6 +18,7 @@ from router.routing import (
     after_break,
     after_refusal,
 )
+from cluster.wire import common_pb2
 from tests.unit.router_fakes import ONES, ZERO, partition
 
 Refusal = common_pb2.Refusal

@@ -16,13 +16,13 @@ from itertools import count
 from typing import Protocol, TypeAlias
 
 from cluster.clock import Clock
+from cluster.requests.call import Call, StalePlanError
+from cluster.requests.lane import Lane, PendingRequest
+from cluster.requests.routing import Again, AwaitCatalog, Fail, Next, Routes, Sent, after_break, after_refusal
 from cluster.topology import Partition, Topology
 from cluster.transport import Transport
 from cluster.wire import common_pb2, storage_pb2
 from dynamo.errors import ApiError, unavailable
-from router.lane import Lane, PendingRequest
-from router.plan import Call, StalePlanError
-from router.routing import Again, AwaitCatalog, Fail, Next, Routes, Sent, after_break, after_refusal
 
 TICK = 0.020
 """Seconds between two looks at pauses and silent nodes while requests are outstanding."""

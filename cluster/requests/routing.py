@@ -1,6 +1,6 @@
 """Where a request goes, and what follows when it was not done there. Decisions only: time is an argument.
 
-What a router believes about leaders is a hint. It starts from the catalog's preferred leaders and is corrected by
+What a caller believes about leaders is a hint. It starts from the catalog's preferred leaders and is corrected by
 refusals and by who answers. A request that was not done is sent again with the same operation id: at once as long as
 there is news about where to go (at most `HOPS_MAX` times in a row), else after a pause that grows from 20 to 100 ms.
 """
@@ -83,7 +83,7 @@ class Sent:
 
 
 class Load(Protocol):
-    """What a node has to do for this router."""
+    """What a node has to do for this process."""
 
     @property
     def unanswered(self) -> Sized:
@@ -92,7 +92,7 @@ class Load(Protocol):
 
 
 class Routes:
-    """What this router believes about leaders and nodes."""
+    """What this process believes about leaders and nodes."""
 
     def __init__(self) -> None:
         self._leaders: dict[int, int] = {}  # partition → node
@@ -101,7 +101,7 @@ class Routes:
         self._absent: dict[tuple[int, int], float] = {}  # (partition, node that has no replica of it) → until when
 
     def epoch(self, partition: int) -> int:
-        """The partition's latest epoch that this router has heard of; 0: none."""
+        """The partition's latest epoch that this process has heard of; 0: none."""
         return self._epochs.get(partition, 0)
 
     def leader_node(self, partition: Partition, now: float) -> int:
@@ -122,7 +122,7 @@ class Routes:
         return next((node for node in ring if not self._avoided(partition.id, node, now)), ring[0])
 
     def any_node(self, partition: Partition, loads: Mapping[int, Load], now: float) -> int:
-        """The node to ask for what every replica can do. `loads` are the nodes that this router has a stream to.
+        """The node to ask for what every replica can do. `loads` are the nodes that this process has a stream to.
 
         It is the leader's as long as that is not far behind the others. Leaders sit on all nodes, so that this is a
         fair share; the reads ride in the messages that go there anyway; and what a client has just written is there,
@@ -135,7 +135,7 @@ class Routes:
         return self._idlest(partition, leader, len(load.unanswered), loads, now)
 
     def _idlest(self, partition: Partition, leader: int, owed: int, loads: Mapping[int, Load], now: float) -> int:
-        """The node that owes this router least, unless the leader's owes not much more."""
+        """The node that owes this process least, unless the leader's owes not much more."""
         best, least = leader, owed
         for place in partition.replicas:
             load = loads.get(place.node)
@@ -230,7 +230,7 @@ def after_refusal(
         case _Reason.SCHEMA_CHANGED:
             if refusal.schema_version > sent.schema_version:
                 return AwaitCatalog(refusal.schema_version)
-            return sent.tries.again(node, news=False)  # the node has yet to take the change that this router has seen
+            return sent.tries.again(node, news=False)  # the node has yet to take the change that this process has seen
         case _Reason.DISK_FULL:
             return Fail(unavailable("The storage nodes are short of disk space: only reads and deletes are served"))
         case _Reason.WRONG_CLUSTER:
