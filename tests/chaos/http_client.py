@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -34,11 +36,30 @@ class Refused(Exception):  # noqa: N818
 
 
 class GaveUp(Exception):  # noqa: N818
-    """Every attempt failed; whether the request was carried out is not known. `causes`: of each attempt."""
+    """Every attempt failed, `causes` of each; whether the request was carried out is not known."""
 
-    def __init__(self, causes: list[str]) -> None:
+    def __init__(self, causes: Sequence[str]) -> None:
         super().__init__("; ".join(causes))
-        self.causes = causes
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a request. `error`: the last answer's error type, "" for success; None: no attempt was answered
+    clearly, and `causes` tells why.
+
+    `doubtful`: an attempt before the answered one ended without a clear answer, so it may still come to pass.
+    `last_sent`: when the last attempt left, on the monotonic clock.
+    """
+
+    error: str | None
+    body: dict[str, Any]
+    causes: tuple[str, ...]
+    last_sent: float
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether an earlier attempt may still come to pass."""
+        return bool(self.causes)
 
 
 @dataclass(frozen=True)
@@ -51,36 +72,43 @@ class HttpClient:
     """One client, one request at a time. `port` may be shared by several routers: each connection gets one of them."""
 
     def __init__(self, host: str, port: int, name: str, random: Random) -> None:
+        self.name = name
         self._host = host
         self._port = port
-        self._name = name
         self._random = random
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-        self.retries = 0
 
     async def call(self, operation: str, body: dict[str, Any]) -> dict[str, Any]:
         """The answer to one operation. Raises Refused or GaveUp."""
+        outcome = await self.send(operation, body)
+        if outcome.error is None:
+            raise GaveUp(outcome.causes)
+        if outcome.error:
+            raise Refused(outcome.error, str(outcome.body.get("message", "")))
+        return outcome.body
+
+    async def send(self, operation: str, body: dict[str, Any]) -> Outcome:
+        """What became of one operation, after all attempts."""
         content = json.dumps(body).encode()
-        head = self._head(operation, len(content))
+        request = self._head(operation, len(content)) + content
         causes: list[str] = []
+        last_sent = 0.0
         for attempt in range(ATTEMPTS_MAX):
             if attempt:
-                self.retries += 1
                 await asyncio.sleep(self._random.random() * BACKOFF_SCALE_S * 2 ** (attempt - 1))
+            last_sent = time.monotonic()
             try:
-                answer = await asyncio.wait_for(self._attempt(head + content), TIMEOUT_S)
+                answer = await asyncio.wait_for(self._attempt(request), TIMEOUT_S)
             except (OSError, EOFError, TimeoutError) as error:
                 await self.close()
                 causes.append(f"{type(error).__name__} {error}")
                 continue
-            if answer.status == 200:
-                result: dict[str, Any] = json.loads(answer.body)
-                return result
-            error_type, message = _error_of(answer)
             if answer.status not in RETRYABLE:
-                raise Refused(error_type, message)
-            causes.append(f"{answer.status} {error_type}: {message}")
-        raise GaveUp(causes)
+                result: dict[str, Any] = json.loads(answer.body)
+                error_type = "" if answer.status == 200 else str(result["__type"]).rpartition("#")[2]
+                return Outcome(error_type, result, tuple(causes), last_sent)
+            causes.append(f"{answer.status} {answer.body[:200].decode('latin-1')}")
+        return Outcome(None, {}, tuple(causes), last_sent)
 
     def _head(self, operation: str, length: int) -> bytes:
         invocation = UUID(int=self._random.getrandbits(128), version=4)
@@ -90,7 +118,7 @@ class HttpClient:
             f"X-Amz-Target: DynamoDB_20120810.{operation}",
             "Content-Type: application/x-amz-json-1.0",
             f"Content-Length: {length}",
-            f"Authorization: {_AUTHORIZATION.format(key=self._name)}",
+            f"Authorization: {_AUTHORIZATION.format(key=self.name)}",
             f"amz-sdk-invocation-id: {invocation}",
         )
         return ("\r\n".join(lines) + "\r\n\r\n").encode()
@@ -112,11 +140,3 @@ class HttpClient:
         streams, self._streams = self._streams, None
         if streams is not None:
             streams[1].transport.abort()
-
-
-def _error_of(answer: _Answer) -> tuple[str, str]:
-    try:
-        content = json.loads(answer.body)
-        return str(content["__type"]).rpartition("#")[2], str(content.get("message", content.get("Message", "")))
-    except (ValueError, KeyError):
-        return "", answer.body[:200].decode("latin-1")

@@ -26,11 +26,11 @@ DEADLINE_S = 60.0
 """For whatever a test waits for. Generous: a shared machine may be slow, and a verdict must not depend on that."""
 
 
-async def until(what: Callable[[], Awaitable[T]], wanted: str, timeout_s: float = DEADLINE_S) -> T:
-    """The first true answer of `what`, asked again and again. Fails the test after `timeout_s` seconds."""
-    deadline = time.monotonic() + timeout_s
+async def until(what: Callable[[], Awaitable[T]], wanted: str, seen: object = None) -> T:
+    """The first true answer of `what`, asked again and again. Fails the test after `DEADLINE_S`, and shows `seen`."""
+    deadline = time.monotonic() + DEADLINE_S
     while not (answer := await what()):
-        assert time.monotonic() < deadline, f"after {timeout_s:g} s still not: {wanted} (last: {answer!r})"
+        assert time.monotonic() < deadline, f"after {DEADLINE_S:g} s still not: {wanted}; seen: {seen}"
         await asyncio.sleep(POLL_S)
     return answer
 
@@ -108,15 +108,16 @@ class RealCluster:
     async def whole(self, table: str) -> list[PartitionView]:
         """Wait until every partition has a leader and three replicas that have applied what the leader's log held."""
         wanted: dict[int, int] = {}
+        views: list[PartitionView] = []
 
         async def caught_up() -> list[PartitionView]:
-            views = await self.partitions(table)
+            views[:] = await self.partitions(table)
             for view in views:
                 if view.leader is not None:
                     wanted.setdefault(view.id, view.positions[view.leader][0])
             return views if all(_is_whole(view, wanted) for view in views) else []
 
-        return await until(caught_up, "every partition has a leader and three replicas that caught up")
+        return list(await until(caught_up, "every partition has a leader and three replicas that caught up", views))
 
     async def replaced(self, name: str, pid: int) -> int:
         """Wait until the process runs again under another id; that id."""
