@@ -11,14 +11,18 @@ from collections.abc import Iterator
 from typing import Final
 from zlib import crc32
 
-from storagenode.storage.store import Applied, OperationIdRow, StoreBroken, WriteBatch
+from storagenode.storage.store import Applied, IndexCount, OperationIdRow, StoreBroken, WriteBatch
 
 META: Final = b"\x01"
 """+ name → bytes. `APPLIED`, `FORMAT`, and what `WriteBatch.meta` names."""
 ITEM: Final = b"\x10"
 """+ row key (dynamo.keys) → stored item (dynamo.codec)."""
 LOCAL_INDEX: Final = b"\x20"
-"""+ index number, 2 bytes + index row key → base row key and projected item. Not written yet."""
+"""+ index number, 2 bytes + index row key (dynamo.keys) → projected item (dynamo.codec). The checksum's key is number
+and index row key. Of the header only the size is set, so that the row follows from the item alone."""
+COLLECTION: Final = b"\x21"
+"""+ hash of a partition key, 16 bytes → CRC-32 u32, size u64: of the items and of their entries in local indexes. Only
+for tables that have such indexes."""
 CHANGE: Final = b"\x30"
 """+ position, 8 bytes → change row."""
 PENDING: Final = b"\x40"
@@ -26,7 +30,7 @@ PENDING: Final = b"\x40"
 OPERATION_IDS: Final = b"\x50"
 """+ first position, 8 bytes → CRC-32 u32, milliseconds u64, ids u64 each."""
 
-VERSIONS: Final = {META: 1, ITEM: 1, LOCAL_INDEX: 1, CHANGE: 1, PENDING: 1, OPERATION_IDS: 1}
+VERSIONS: Final = {META: 1, ITEM: 1, LOCAL_INDEX: 1, COLLECTION: 1, CHANGE: 1, PENDING: 1, OPERATION_IDS: 1}
 
 FORMAT_KEY: Final = META + b"\x00format"
 APPLIED_KEY: Final = META + b"\x00applied"
@@ -38,7 +42,10 @@ FORGOTTEN_ROWS_MAX: Final = 64
 """Operation id rows deleted by one write, so that no write pays for a whole generation."""
 
 _POSITION: Final = struct.Struct(">Q")
+_NUMBER: Final = struct.Struct(">H")
 _APPLIED: Final = struct.Struct("<QQQQQ")
+_INDEX_COUNT: Final = struct.Struct("<QQ")
+_SIZE: Final = struct.Struct("<Q")
 _CHECKSUM: Final = struct.Struct("<I")
 _STAMP: Final = struct.Struct("<Q")
 
@@ -48,9 +55,28 @@ def prefix_end(prefix: bytes) -> bytes:
     return bytes((prefix[0] + 1,))
 
 
-def item_range(start: bytes, end: bytes) -> tuple[bytes, bytes]:
-    """Whole keys of the range of row keys start <= key < end; an empty `end` is the end of the partition."""
-    return ITEM + start, ITEM + end if end else prefix_end(ITEM)
+def row_prefix(index: int) -> bytes:
+    """What comes before the row keys of the table (0), or of a local index."""
+    return LOCAL_INDEX + _NUMBER.pack(index) if index else ITEM
+
+
+def row_range(start: bytes, end: bytes, index: int = 0) -> tuple[bytes, bytes]:
+    """Whole keys of the range of row keys start <= key < end, of the table or a local index; an empty `end` is the end
+    of the partition."""
+    prefix = row_prefix(index)
+    if end:
+        return prefix + start, prefix + end
+    return prefix + start, LOCAL_INDEX + _NUMBER.pack(index + 1) if index else prefix_end(prefix)
+
+
+def index_key(index: int, key: bytes) -> bytes:
+    """The key of a local index's entry without its first byte: of `WriteBatch.index_entries`, and of its checksum."""
+    return _NUMBER.pack(index) + key
+
+
+def collection_key(hash_: bytes) -> bytes:
+    """The key of an item collection's size."""
+    return COLLECTION + hash_
 
 
 def meta_key(name: bytes) -> bytes:
@@ -70,18 +96,32 @@ def format_row(partition: int, replica: int) -> bytes:
 
 
 def encode_applied(applied: Applied) -> bytes:
-    """The applied row's value."""
-    return _checked(_APPLIED.pack(applied.position, applied.epoch, applied.stamp, applied.items, applied.size))
+    """The applied row's value: the members as u64, then items and size of each local index."""
+    fixed = _APPLIED.pack(applied.position, applied.epoch, applied.stamp, applied.items, applied.size)
+    return _checked(b"".join((fixed, *(_INDEX_COUNT.pack(*count) for count in applied.indexes))))
 
 
 def decode_applied(value: bytes | None) -> Applied:
     """The inverse; no row is an empty partition. Raises StoreBroken if it is damaged."""
     if value is None:
         return Applied()
+    data = _unchecked(value)
     try:
-        return Applied(*_APPLIED.unpack(_unchecked(value)))
+        counts = _INDEX_COUNT.iter_unpack(data[_APPLIED.size :])
+        position, epoch, stamp, items, size = _APPLIED.unpack_from(data)
+        return Applied(position, epoch, stamp, items, size, tuple([IndexCount(*count) for count in counts]))
     except struct.error as error:
         raise StoreBroken("the applied row has another length") from error
+
+
+def encode_collection(size: int) -> bytes:
+    """The value of an item collection's row."""
+    return _checked(_SIZE.pack(size))
+
+
+def decode_collection(value: bytes | None) -> int:
+    """The inverse; no row is an empty collection. Raises StoreBroken if it is damaged."""
+    return 0 if value is None else int(_SIZE.unpack(_unchecked(value))[0])
 
 
 def operation_ids_key(first_position: int) -> bytes:
@@ -114,6 +154,10 @@ def rows(batch: WriteBatch) -> Iterator[tuple[bytes, bytes | None]]:
     """The rows that a batch sets, or deletes where the value is None; without those that it lets be forgotten."""
     for key, stored in batch.items.items():
         yield ITEM + key, stored
+    for key, stored in batch.index_entries.items():
+        yield LOCAL_INDEX + key, stored
+    for hash_, size in batch.collections.items():
+        yield collection_key(hash_), encode_collection(size) if size else None
     for position, change in batch.changes:
         yield change_key(position), change
     for name, value in batch.meta.items():

@@ -48,14 +48,21 @@ class LmdbStore:
         """An item's stored bytes by its row key."""
         return self._get(layout.ITEM + key)
 
-    def scan(self, start: bytes, end: bytes, *, reverse: bool = False) -> Generator[tuple[bytes, bytes], None, None]:
+    def collection_size(self, hash_: bytes) -> int:
+        """The size of an item collection."""
+        return layout.decode_collection(self._get(layout.collection_key(hash_)))
+
+    def scan(
+        self, start: bytes, end: bytes, *, reverse: bool = False, index: int = 0
+    ) -> Generator[tuple[bytes, bytes], None, None]:
         """Rows with start <= key < end, within one read transaction that ends with the iterator."""
-        low, high = layout.item_range(start, end)
+        low, high = layout.row_range(start, end, index)
+        skipped = len(layout.row_prefix(index))
         with _lmdb_errors(), self._environment.begin() as reading, reading.cursor() as cursor:
             if reverse:
-                yield from _downwards(cursor, low, high)
+                yield from _downwards(cursor, low, high, skipped)
             else:
-                yield from _upwards(cursor, low, high)
+                yield from _upwards(cursor, low, high, skipped)
 
     def meta(self, name: bytes) -> bytes | None:
         """What `WriteBatch.meta` set."""
@@ -183,23 +190,23 @@ class LmdbStores:
         return f"{self._directory}/{partition:016x}-{replica:016x}"
 
 
-def _upwards(cursor: lmdb.Cursor, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _upwards(cursor: lmdb.Cursor, low: bytes, high: bytes, skipped: int) -> Iterator[tuple[bytes, bytes]]:
     if not cursor.set_range(low):
         return
     for key, value in cast(_Rows, cursor):
         if key >= high:
             return
-        yield key[1:], value
+        yield key[skipped:], value
 
 
-def _downwards(cursor: lmdb.Cursor, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _downwards(cursor: lmdb.Cursor, low: bytes, high: bytes, skipped: int) -> Iterator[tuple[bytes, bytes]]:
     found = cursor.prev() if cursor.set_range(high) else cursor.last()
     if not found:
         return
     for key, value in cast(_Rows, cursor.iterprev()):
         if key < low:
             return
-        yield key[1:], value
+        yield key[skipped:], value
 
 
 def _forget(writing: lmdb.Transaction, position: int) -> None:

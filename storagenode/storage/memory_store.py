@@ -22,10 +22,17 @@ class MemoryStore:
         """An item's stored bytes by its row key."""
         return self._rows.get(layout.ITEM + key)
 
-    def scan(self, start: bytes, end: bytes, *, reverse: bool = False) -> Generator[tuple[bytes, bytes], None, None]:
+    def collection_size(self, hash_: bytes) -> int:
+        """The size of an item collection."""
+        return layout.decode_collection(self._rows.get(layout.collection_key(hash_)))
+
+    def scan(
+        self, start: bytes, end: bytes, *, reverse: bool = False, index: int = 0
+    ) -> Generator[tuple[bytes, bytes], None, None]:
         """Rows with start <= key < end, as they were at the first one."""
-        for key, value in self._range(*layout.item_range(start, end), reverse=reverse):
-            yield key[1:], value
+        skipped = len(layout.row_prefix(index))
+        for key, value in self._range(*layout.row_range(start, end, index), reverse=reverse):
+            yield key[skipped:], value
 
     def meta(self, name: bytes) -> bytes | None:
         """What `WriteBatch.meta` set."""

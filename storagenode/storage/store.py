@@ -22,6 +22,14 @@ class StoreBroken(StoreError):  # noqa: N818
     """The store is damaged or its file system fails: throw it away and make it again from the log."""
 
 
+class IndexCount(NamedTuple):
+    """What one local index holds."""
+
+    items: int = 0
+    size: int = 0
+    """In DynamoDB's bytes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Applied:
     """How far the log is applied, and what there is then."""
@@ -33,6 +41,8 @@ class Applied:
     items: int = 0
     size: int = 0
     """In DynamoDB's bytes."""
+    indexes: tuple[IndexCount, ...] = ()
+    """Of the table's local indexes, in their order."""
 
 
 EMPTY: Final = Applied()
@@ -62,6 +72,10 @@ class WriteBatch:
     applied: Applied = EMPTY
     items: dict[bytes, bytes | None] = field(default_factory=dict)
     """Row key → stored bytes, or None to delete."""
+    index_entries: dict[bytes, bytes | None] = field(default_factory=dict)
+    """`layout.index_key` of a local index's entry → stored bytes (dynamo.codec), or None to delete."""
+    collections: dict[bytes, int] = field(default_factory=dict)
+    """Hash of a partition key → size of its item collection in DynamoDB's bytes; 0: it is gone."""
     changes: list[tuple[int, bytes]] = field(default_factory=list)
     """(position, change row)."""
     meta: dict[bytes, bytes | None] = field(default_factory=dict)
@@ -95,9 +109,16 @@ class Store(Protocol):
         """An item's stored bytes, header included, by its row key."""
         ...
 
-    def scan(self, start: bytes, end: bytes, *, reverse: bool = False) -> Generator[tuple[bytes, bytes], None, None]:
+    def collection_size(self, hash_: bytes) -> int:
+        """What `WriteBatch.collections` set: DynamoDB's bytes of an item collection with its index entries, or 0."""
+        ...
+
+    def scan(
+        self, start: bytes, end: bytes, *, reverse: bool = False, index: int = 0
+    ) -> Generator[tuple[bytes, bytes], None, None]:
         """Rows with start <= key < end in order of key, or in reverse; an empty `end` is the end of the partition.
 
+        Rows of the table, or of the local index with this number, from 1: index row keys → entries.
         One view, as of the first row. To be used for a slice of a few milliseconds and then closed (exhausted, or by
         `contextlib.closing`): while it is open the store cannot reuse space.
         """

@@ -12,7 +12,16 @@ from cluster.local_disk import LocalDisk
 from storagenode.storage import layout
 from storagenode.storage.lmdb_store import TRASH_SECONDS, LmdbStore, LmdbStores
 from storagenode.storage.memory_store import MemoryStore, MemoryStores
-from storagenode.storage.store import Applied, OperationIdRow, Store, StoreBroken, StoreFull, Stores, WriteBatch
+from storagenode.storage.store import (
+    Applied,
+    IndexCount,
+    OperationIdRow,
+    Store,
+    StoreBroken,
+    StoreFull,
+    Stores,
+    WriteBatch,
+)
 
 
 def make_stores(kind: str, path: Path) -> Stores:
@@ -83,6 +92,38 @@ def test_other_rows_never_show_among_items(store: Store) -> None:
     )
     assert keys(store) == [b"", b"\xff" * 40]
     assert keys(store, reverse=True) == [b"\xff" * 40, b""]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_local_indexes_are_apart_from_items_and_each_other(store: Store, reverse: bool) -> None:
+    entries: dict[bytes, bytes | None] = {
+        layout.index_key(number, key): b"%d" % number for number in (1, 2, 255, 256) for key in (b"a", b"b", b"\xff")
+    }
+    store.write(WriteBatch(Applied(1), {b"item": b"0"}, index_entries=entries))
+    store.write(WriteBatch(Applied(2), index_entries={layout.index_key(2, b"b"): None}))
+    assert keys(store) == [b"item"]
+    for number, expected in ((1, [b"a", b"b", b"\xff"]), (2, [b"a", b"\xff"]), (255, [b"a", b"b", b"\xff"]), (3, [])):
+        rows = list(store.scan(b"", b"", reverse=reverse, index=number))
+        assert rows == sorted([(key, b"%d" % number) for key in expected], reverse=reverse)
+        middle = [key for key, _ in store.scan(b"b", b"\xff", reverse=reverse, index=number)]
+        assert middle == [key for key in expected if key == b"b"]
+
+
+def test_sizes_of_item_collections(store: Store) -> None:
+    one, other = b"1" * 16, b"2" * 16
+    store.write(WriteBatch(Applied(1), collections={one: 5, other: 11 << 30}))
+    assert [store.collection_size(hash_) for hash_ in (one, other, b"3" * 16)] == [5, 11 << 30, 0]
+    store.write(WriteBatch(Applied(2), collections={one: 0}))
+    assert [store.collection_size(hash_) for hash_ in (one, other)] == [0, 11 << 30]
+    assert keys(store) == []
+
+
+def test_counts_of_local_indexes_are_kept_with_the_applied_position(stores: Stores) -> None:
+    applied = Applied(3, 1, 9, 2, 50, (IndexCount(1, 30), IndexCount(0, 0)))
+    store = stores.open(1, 2)
+    store.write(WriteBatch(applied))
+    store.close()
+    assert stores.open(1, 2).applied() == applied
 
 
 def test_a_scan_sees_one_moment(store: Store) -> None:
