@@ -123,7 +123,7 @@ class Delete(_message.Message):
     def __init__(self, key: _Optional[bytes] = ..., condition: _Optional[_Union[Condition, _Mapping]] = ..., return_old: _Optional[bool] = ...) -> None: ...
 
 class Query(_message.Message):
-    __slots__ = ("start", "end", "reverse", "after", "limit", "max_bytes", "consistent", "filter", "values", "projection", "count_only")
+    __slots__ = ("start", "end", "reverse", "after", "limit", "max_bytes", "consistent", "filter", "values", "projection", "count_only", "index", "fetch")
     START_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
     REVERSE_FIELD_NUMBER: _ClassVar[int]
@@ -135,6 +135,8 @@ class Query(_message.Message):
     VALUES_FIELD_NUMBER: _ClassVar[int]
     PROJECTION_FIELD_NUMBER: _ClassVar[int]
     COUNT_ONLY_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    FETCH_FIELD_NUMBER: _ClassVar[int]
     start: bytes
     end: bytes
     reverse: bool
@@ -146,7 +148,9 @@ class Query(_message.Message):
     values: bytes
     projection: bytes
     count_only: bool
-    def __init__(self, start: _Optional[bytes] = ..., end: _Optional[bytes] = ..., reverse: _Optional[bool] = ..., after: _Optional[bytes] = ..., limit: _Optional[int] = ..., max_bytes: _Optional[int] = ..., consistent: _Optional[bool] = ..., filter: _Optional[bytes] = ..., values: _Optional[bytes] = ..., projection: _Optional[bytes] = ..., count_only: _Optional[bool] = ...) -> None: ...
+    index: int
+    fetch: bool
+    def __init__(self, start: _Optional[bytes] = ..., end: _Optional[bytes] = ..., reverse: _Optional[bool] = ..., after: _Optional[bytes] = ..., limit: _Optional[int] = ..., max_bytes: _Optional[int] = ..., consistent: _Optional[bool] = ..., filter: _Optional[bytes] = ..., values: _Optional[bytes] = ..., projection: _Optional[bytes] = ..., count_only: _Optional[bool] = ..., index: _Optional[int] = ..., fetch: _Optional[bool] = ...) -> None: ...
 
 class Statistics(_message.Message):
     __slots__ = ()
@@ -185,30 +189,36 @@ class ItemReply(_message.Message):
     def __init__(self, item: _Optional[bytes] = ..., size: _Optional[int] = ...) -> None: ...
 
 class WriteReply(_message.Message):
-    __slots__ = ("attributes", "old_size", "new_size")
+    __slots__ = ("attributes", "old_size", "new_size", "local_index_units", "collection_size")
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
     OLD_SIZE_FIELD_NUMBER: _ClassVar[int]
     NEW_SIZE_FIELD_NUMBER: _ClassVar[int]
+    LOCAL_INDEX_UNITS_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_SIZE_FIELD_NUMBER: _ClassVar[int]
     attributes: bytes
     old_size: int
     new_size: int
-    def __init__(self, attributes: _Optional[bytes] = ..., old_size: _Optional[int] = ..., new_size: _Optional[int] = ...) -> None: ...
+    local_index_units: _containers.RepeatedScalarFieldContainer[int]
+    collection_size: int
+    def __init__(self, attributes: _Optional[bytes] = ..., old_size: _Optional[int] = ..., new_size: _Optional[int] = ..., local_index_units: _Optional[_Iterable[int]] = ..., collection_size: _Optional[int] = ...) -> None: ...
 
 class QueryReply(_message.Message):
-    __slots__ = ("items", "count", "scanned_count", "size", "last_key", "last_key_attributes")
+    __slots__ = ("items", "count", "scanned_count", "size", "last_key", "last_key_attributes", "fetched_units")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     SCANNED_COUNT_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
     LAST_KEY_FIELD_NUMBER: _ClassVar[int]
     LAST_KEY_ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    FETCHED_UNITS_FIELD_NUMBER: _ClassVar[int]
     items: bytes
     count: int
     scanned_count: int
     size: int
     last_key: bytes
     last_key_attributes: bytes
-    def __init__(self, items: _Optional[bytes] = ..., count: _Optional[int] = ..., scanned_count: _Optional[int] = ..., size: _Optional[int] = ..., last_key: _Optional[bytes] = ..., last_key_attributes: _Optional[bytes] = ...) -> None: ...
+    fetched_units: int
+    def __init__(self, items: _Optional[bytes] = ..., count: _Optional[int] = ..., scanned_count: _Optional[int] = ..., size: _Optional[int] = ..., last_key: _Optional[bytes] = ..., last_key_attributes: _Optional[bytes] = ..., fetched_units: _Optional[int] = ...) -> None: ...
 
 class Failure(_message.Message):
     __slots__ = ("type", "message", "item", "size")
@@ -223,6 +233,16 @@ class Failure(_message.Message):
     def __init__(self, type: _Optional[str] = ..., message: _Optional[str] = ..., item: _Optional[bytes] = ..., size: _Optional[int] = ...) -> None: ...
 
 class StatisticsReply(_message.Message):
+    __slots__ = ("items", "size", "local_indexes")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    LOCAL_INDEXES_FIELD_NUMBER: _ClassVar[int]
+    items: int
+    size: int
+    local_indexes: _containers.RepeatedCompositeFieldContainer[IndexStatistics]
+    def __init__(self, items: _Optional[int] = ..., size: _Optional[int] = ..., local_indexes: _Optional[_Iterable[_Union[IndexStatistics, _Mapping]]] = ...) -> None: ...
+
+class IndexStatistics(_message.Message):
     __slots__ = ("items", "size")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
