@@ -28,6 +28,8 @@ RECONNECT_SECONDS = 0.1
 SILENT_SECONDS = 2.0
 """A peer that answers nothing for so long is connected to anew: a broken network may swallow a stream without a
 word."""
+UNANSWERED_SECONDS = 3.0
+"""So is a lane whose batch is not answered for so long, though the other one lives: nothing else would be sent on it."""
 
 
 class LinkHost(Protocol):
@@ -87,6 +89,7 @@ class Lane:
         self._wanted = asyncio.Event()
         self._sequence = 0
         self._in_flight = False
+        self._sent_at = 0.0
         self._collecting = False
 
     def push(self, frame: replication_pb2.PeerFrame) -> None:
@@ -107,6 +110,12 @@ class Lane:
         self._in_flight = False
         self.kick()
         return True
+
+    def look_after(self, now: float) -> None:
+        """Connect anew if the batch in flight has got lost."""
+        if self._in_flight and now - self._sent_at > UNANSWERED_SECONDS:
+            self._sent_at = now
+            self.reset()
 
     def reset(self) -> None:
         """Connect anew."""
@@ -155,6 +164,7 @@ class Lane:
             return
         self._sequence += 1
         self._in_flight = True
+        self._sent_at = self._link.now()
         frame = self._link.frame()
         frame.appends.sequence = self._sequence
         frame.appends.appends.extend(appends)
@@ -205,7 +215,9 @@ class PeerLink:
 
     def beat(self) -> None:
         """Send the next heartbeat; connect anew when none has been answered for long."""
-        now = self._host.clock.boottime()
+        now = self.now()
+        self._live.look_after(now)
+        self._bulk.look_after(now)
         beat = self.beats.beat(now)
         if not beat.enrolled and not self._enrolled_something:
             return
@@ -281,6 +293,10 @@ class PeerLink:
         self._last_heard = self._host.clock.boottime()
         self._beats_unanswered = 0
         self._host.connected(self)
+
+    def now(self) -> float:
+        """The node's clock."""
+        return self._host.clock.boottime()
 
     def frame(self) -> replication_pb2.PeerFrame:
         """An empty frame for that node."""
