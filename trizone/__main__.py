@@ -56,7 +56,9 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument("--routers", type=_number(1, ROUTERS_MAX), default=1, metavar="N", help="that share the port (1)")
     up.add_argument("--ephemeral", action="store_true", help="keep nothing; in memory where there is room")
     up.add_argument("--region", type=_region, help="of a new cluster (us-east-1)")
-    up.add_argument("--leaders", choices=("spread", "gathered"), default="spread", help="over all nodes, or on one")
+    up.add_argument(
+        "--leaders", choices=("spread", "gathered"), help="of new tables, over all nodes or on one (as suits the cores)"
+    )
     up.set_defaults(run=_up)
 
     status = commands.add_parser("status", help="show a running cluster's processes and partitions")

@@ -12,6 +12,9 @@ from trizone.ports import HOST
 
 Leaders: TypeAlias = Literal["spread", "gathered"]
 ZONE_LETTERS = "abc"
+CORES_PER_NODE_TO_SPREAD = 2
+"""With fewer cores than this for each storage node, gathered leaders are faster:
+docs/decisions/0005-where-leaders-sit.md."""
 AUTO_ADMIN = "auto-admin"
 
 
@@ -46,6 +49,11 @@ def router_names(count: int) -> list[str]:
 def ports_wanted(cluster: ClusterFile, routers: int) -> dict[str, tuple[str, ...]]:
     """What each process listens for on a port of its own."""
     return dict.fromkeys((AUTO_ADMIN, *node_names(cluster), *router_names(routers)), ("listen", "metrics"))
+
+
+def leaders_for(cluster: ClusterFile, cores: int) -> Leaders:
+    """Where new partitions' leaders sit on a machine with so many cores, unless the user says."""
+    return "spread" if cores >= CORES_PER_NODE_TO_SPREAD * len(node_names(cluster)) else "gathered"
 
 
 def compose(

@@ -20,7 +20,7 @@ from pathlib import Path
 from cluster.ids import cluster_id
 from cluster.random_source import SystemRandom
 from trizone import ports
-from trizone.composition import Leaders, Member, compose, ports_wanted, write_settings, zones_of
+from trizone.composition import Leaders, Member, compose, leaders_for, ports_wanted, write_settings, zones_of
 from trizone.data_directory import ClusterFile, DataDirectory, RunFile
 from trizone.errors import CommandError
 from trizone.log_tail import LogTail, follow
@@ -45,7 +45,7 @@ class UpOptions:
     nodes_per_zone: int | None = None
     routers: int = 1
     region: str | None = None
-    leaders: Leaders = "spread"
+    leaders: Leaders | None = None  # None: as suits the machine's cores
     ephemeral: bool = False
 
 
@@ -102,7 +102,8 @@ class Launcher:
         self._port = int(holder.getsockname()[1])
         chosen = ports.choose(ports_wanted(cluster, options.routers), directory.ports())
         directory.write_ports(chosen)
-        self._members = compose(cluster, directory.path, chosen, options.routers, self._port, options.leaders)
+        leaders = options.leaders or leaders_for(cluster, len(os.sched_getaffinity(0)))
+        self._members = compose(cluster, directory.path, chosen, options.routers, self._port, leaders)
         self._run = RunFile(self.endpoint, os.getpid(), [member.record for member in self._members])
         self._children = {member.name: self._child(member) for member in self._members}
         self._asked_to_stop = 0.0
