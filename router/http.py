@@ -21,6 +21,9 @@ from router.gateway import Answer, Received, Respond
 HEADERS_MAX = 16 << 10
 BODY_MAX = 16 << 20
 PIPELINED_MAX = 32
+LINGER_BODIES = 2
+"""How many bodies' bytes are read and thrown away after a refusal, so that a client that is still sending gets to read
+the answer: closing at once would reset the connection under it."""
 """Requests of one connection under way at once; beyond that nothing more is read from it."""
 
 REQUEST_SECONDS = 30
@@ -126,12 +129,13 @@ class HttpServer:
 class _Exchange:
     """A request under way and the place of its answer among those of its connection."""
 
-    __slots__ = ("_connection", "answer", "keep_alive", "old")
+    __slots__ = ("_connection", "answer", "keep_alive", "old", "unread")
 
     def __init__(self, connection: Connection, keep_alive: bool, old: bool) -> None:
         self._connection = connection
         self.keep_alive = keep_alive
         self.old = old  # HTTP/1.0, which must be told that the connection stays
+        self.unread = False  # refused before all of it had come
         self.answer: Answer | None = None
 
     def respond(self, answer: Answer) -> None:
@@ -145,6 +149,8 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_body",
         "_body_size",
+        "_discarded",
+        "_ended",
         "_headers",
         "_in_head",
         "_parser",
@@ -171,6 +177,8 @@ class Connection(asyncio.Protocol):
         self._body_size = 0
         self._unused = 0  # bytes that have come since the last whole request or part of a body
         self._in_head = True
+        self._discarded = 0
+        self._ended = False  # the client sends no more
         self._refused = False  # nothing more is read: the rest cannot be understood, or must not
         self._stopping = False  # the connection ends after the answers that are owed
         self._reading = True
@@ -194,6 +202,7 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """The client sends no more: answer what it asked, then close."""
+        self._ended = True
         self._stopping = True
         return bool(self._pending)
 
@@ -212,6 +221,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes have come."""
         if self._refused:
+            self._discard(len(data))
             return
         if self._in_head and not self._unused:
             self._since = self._server.now
@@ -311,7 +321,7 @@ class Connection(asyncio.Protocol):
             transport.write(self._message(answer, last, exchange.old))
             self._since = self._server.now
             if last:
-                transport.close()
+                self._close_after(exchange)
                 return
         if not self._reading:
             self._regulate()
@@ -362,8 +372,23 @@ class Connection(asyncio.Protocol):
         self._refused = True
         self._stopping = True
         exchange = _Exchange(self, keep_alive=False, old=False)
+        exchange.unread = True
         self._pending.append(exchange)
         exchange.respond(answer)
+
+    def _close_after(self, exchange: _Exchange) -> None:
+        """The last answer is written."""
+        assert self._transport is not None
+        if exchange.unread and not self._ended:
+            self._transport.write_eof()
+        else:
+            self._transport.close()
+
+    def _discard(self, size: int) -> None:
+        """Throw away what comes after a refusal, within bounds; `look` bounds the time."""
+        self._discarded += size
+        if self._discarded > LINGER_BODIES * self._server.body_max and self._transport is not None:
+            self._transport.abort()
 
     def _feed(self, data: bytes) -> None:
         """Parse. Offers of another protocol (h2c, by Java's client) are not taken up: the parser would stop there, so

@@ -27,11 +27,12 @@ class HttpAnswer:
 
 
 class FakeTransport:
-    """Keeps what is written, and whether it was closed."""
+    """Keeps what is written, and whether it was closed, at least for writing."""
 
     def __init__(self) -> None:
         self.written = b""
         self.closed = False
+        self.lingers = False
         self.aborted = False
         self.reading = True
 
@@ -41,6 +42,10 @@ class FakeTransport:
 
     def close(self) -> None:
         self.closed = True
+
+    def write_eof(self) -> None:
+        assert not self.closed
+        self.closed = self.lingers = True
 
     def abort(self) -> None:
         self.closed = self.aborted = True

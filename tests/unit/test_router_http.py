@@ -349,3 +349,32 @@ async def test_close_ends_idle_connections_at_once() -> None:
     assert client.transport.closed
     client.connection.connection_lost(None)
     await closing
+
+
+# --- lingering ---
+
+
+def test_a_client_that_is_still_sending_gets_to_read_its_refusal() -> None:
+    client = Client(body_max=100)
+    client.send(post(b"x" * 101)[:-50])
+    assert (client.answer.status, client.transport.lingers, client.transport.aborted) == (413, True, False)
+    client.send(b"x" * 50)
+    assert not client.transport.aborted
+    client.send(b"x" * 200)
+    assert client.transport.aborted
+
+
+def test_a_client_that_lingers_too_long_is_cut_off() -> None:
+    client = Client(body_max=100)
+    client.send(b"POST / HTTP/1.1\r\nContent-Length: 101\r\n\r\n")
+    client.pass_time(3_600)
+    assert client.transport.aborted
+
+
+def test_a_client_that_has_sent_all_is_not_lingered_for() -> None:
+    client = Client(hold=True, body_max=100)
+    client.send(post() + b"POST / HTTP/1.1\r\nContent-Length: 101\r\n\r\n")
+    client.connection.eof_received()
+    client.respond(0, b"{}")
+    assert [answer.status for answer in client.answers()] == [200, 413]
+    assert not client.transport.lingers
