@@ -22,4 +22,12 @@ class ForgetReplicas:
     replicas: frozenset[int]
 
 
-Action: TypeAlias = ActivateTables | ForgetReplicas
+@dataclass(frozen=True)
+class ActivateIndexes:
+    """These global indexes, named by their tables, hold all of the table that they belong to: they become ACTIVE."""
+
+    planned_on: tuple[int, int]
+    indexes: frozenset[int]
+
+
+Action: TypeAlias = ActivateTables | ForgetReplicas | ActivateIndexes

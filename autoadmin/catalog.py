@@ -9,14 +9,13 @@ import msgspec
 
 from cluster.topology import CatalogTable, CatalogUpdate, NodePlace, Partition, PartitionState, ReplicaPlace, Topology
 from dynamo.errors import ApiError, internal, limit_exceeded, resource_in_use, table_not_found, validation
-from dynamo.table import Table
+from dynamo.table import Index, Table
 
 TABLES_MAX = 2_500
 ADOPTED_ID_GAP = 1_000_000
 """How far ids jump when a copy is adopted: past all that were given out, and perhaps dropped again, after that copy."""
 
-_SCHEMA_MEMBERS = ("attribute_types", "keys", "local_indexes", "global_indexes", "stream_view")
-"""What a storage node must know of a table before it may write an item: a change of these raises the schema version."""
+_SCHEMA_MEMBERS = ("attribute_types", "keys", "local_indexes", "stream_view")
 
 
 @dataclass(frozen=True)
@@ -89,57 +88,165 @@ def check_new_table(topology: Topology, table: Table) -> None:
     """Whether a table may be created under this name. Raises ApiError."""
     if topology.table_named(table.name) is not None:
         raise resource_in_use(f"Table already exists: {table.name}")
-    if len(topology.tables) >= TABLES_MAX:
+    if len(topology.table_names()) >= TABLES_MAX:
         raise limit_exceeded(f"Subscriber limit exceeded: There is a limit of {TABLES_MAX} tables per subscriber")
 
 
-def with_new_table(catalog: Catalog, table: Table, placements: Sequence[Placement]) -> Change:
-    """The table in status CREATING with its partitions; it is ACTIVE once their leaders serve. Raises ApiError."""
+def with_new_table(
+    catalog: Catalog,
+    table: Table,
+    placements: Sequence[Placement],
+    index_placements: Sequence[Sequence[Placement]] = (),
+) -> Change:
+    """The table in status CREATING with its partitions, and a table for each of its global indexes, whose partitions go
+    to `index_placements`; it is ACTIVE once their leaders serve. Raises ApiError."""
     check_new_table(catalog.topology, table)
-    version = catalog.topology.version + 1
-    counters = catalog.counters
-    partitions: list[Partition] = []
-    for number, placement in enumerate(placements):
-        first = counters.replica + 3 * number
-        replicas = tuple(ReplicaPlace(first + n, node.id, node.zone) for n, node in enumerate(placement.nodes))
-        assert len(replicas) == 3
-        partitions.append(
-            Partition(
-                counters.partition + number,
-                counters.table,
-                placement.low,
-                placement.high,
-                replicas,
-                preferred_leader=next(place.replica for place in replicas if place.node == placement.leader),
-                version=version,
-            )
-        )
-    made = msgspec.structs.replace(table, id=counters.table, schema_version=1, status="CREATING")
-    counters = Counters(
-        counters.table + 1, counters.partition + len(placements), counters.replica + 3 * len(placements)
+    new = NewTables(catalog)
+    table_id = new.take_id()
+    made = msgspec.structs.replace(table, id=table_id, schema_version=1, status="CREATING")
+    indexes = tuple(
+        msgspec.structs.replace(index, table=new.take_id(), status="CREATING") for index in table.global_indexes
     )
-    step = _step(catalog, tables=(CatalogTable(made, version),), partitions=tuple(partitions))
-    return Change(step.update, counters)
+    made = msgspec.structs.replace(made, global_indexes=indexes)
+    new.add(made, placements)
+    for index, places in zip(indexes, index_placements, strict=True):
+        new.add(index_table(made, index), places)
+    return new.change()
+
+
+class NewTables:
+    """Tables that one change makes, with their partitions, as they are gathered."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.version = catalog.topology.version + 1
+        self._catalog = catalog
+        self._counters = catalog.counters
+        self._tables: list[CatalogTable] = []
+        self._partitions: list[Partition] = []
+
+    def take_id(self) -> int:
+        """The next table's id."""
+        id_ = self._counters.table
+        self._counters = replace(self._counters, table=id_ + 1)
+        return id_
+
+    def add(self, table: Table, placements: Sequence[Placement]) -> None:
+        """A table whose id was taken, and its partitions."""
+        self._tables.append(CatalogTable(table, self.version))
+        counters = self._counters
+        for number, placement in enumerate(placements):
+            first = counters.replica + 3 * number
+            replicas = tuple(ReplicaPlace(first + n, node.id, node.zone) for n, node in enumerate(placement.nodes))
+            assert len(replicas) == 3
+            self._partitions.append(
+                Partition(
+                    counters.partition + number,
+                    table.id,
+                    placement.low,
+                    placement.high,
+                    replicas,
+                    preferred_leader=next(place.replica for place in replicas if place.node == placement.leader),
+                    version=self.version,
+                )
+            )
+        self._counters = Counters(
+            counters.table, counters.partition + len(placements), counters.replica + 3 * len(placements)
+        )
+
+    def change(
+        self,
+        *,
+        tables: tuple[CatalogTable, ...] = (),
+        partitions: tuple[Partition, ...] = (),
+        removed: Sequence[int] = (),
+    ) -> Change:
+        """The change that makes all of them, changes other `tables` and `partitions`, and removes tables by id."""
+        step = _step(
+            self._catalog,
+            tables=(*tables, *self._tables),
+            partitions=(*partitions, *self._partitions),
+            removed_tables=tuple(removed),
+        )
+        return Change(step.update, self._counters)
+
+
+def index_table(base: Table, index: Index) -> Table:
+    """The table that holds the rows of a global index of `base`."""
+    return Table(
+        id=index.table,
+        name="",
+        schema_version=1,
+        attribute_types=base.attribute_types,
+        keys=index.keys,
+        created=base.created,
+        billing=base.billing,
+        throughput=index.throughput,
+        index_of=base.id,
+        index_name=index.name,
+        base_keys=base.keys,
+    )
 
 
 def with_active_tables(catalog: Catalog, tables: Collection[int]) -> Change | None:
-    """The tables of these ids, as far as they are being created, in status ACTIVE."""
+    """The tables of these ids, as far as they or their indexes are being made, in status ACTIVE."""
     version = catalog.topology.version + 1
     records = tuple(
-        CatalogTable(msgspec.structs.replace(record.table, status="ACTIVE"), version)
+        CatalogTable(_activated(record.table), version)
         for table in sorted(tables)
-        if (record := catalog.topology.tables.get(table)) and record.table.status == "CREATING"
+        if (record := catalog.topology.tables.get(table)) and record.table.status in ("CREATING", "UPDATING")
     )
     return _step(catalog, tables=records) if records else None
 
 
+def _activated(table: Table) -> Table:
+    """Indexes that came with their table are there with it; those that came later are filled first."""
+    filling = table.status == "UPDATING"
+    indexes = tuple(
+        index
+        if index.status != "CREATING"
+        else msgspec.structs.replace(index, status="CREATING" if filling else "ACTIVE", backfilling=filling)
+        for index in table.global_indexes
+    )
+    return msgspec.structs.replace(table, status="ACTIVE", global_indexes=indexes)
+
+
+def with_active_indexes(catalog: Catalog, indexes: Collection[int]) -> Change | None:
+    """The global indexes, by their tables' ids, as far as they are being filled, in status ACTIVE."""
+    version = catalog.topology.version + 1
+    records = []
+    for record in catalog.topology.tables.values():
+        table = record.table
+        if any(index.table in indexes and index.backfilling for index in table.global_indexes):
+            changed = tuple(
+                msgspec.structs.replace(index, status="ACTIVE", backfilling=False)
+                if index.table in indexes and index.backfilling
+                else index
+                for index in table.global_indexes
+            )
+            records.append(CatalogTable(msgspec.structs.replace(table, global_indexes=changed), version))
+    return _step(catalog, tables=tuple(records)) if records else None
+
+
+def added_indexes(topology: Topology, name: str, wanted: Table) -> tuple[Index, ...]:
+    """The global indexes of `wanted` that the table of this name does not have. Raises ApiError."""
+    known = {index.name for index in _existing(topology, name).global_indexes}
+    return tuple(index for index in wanted.global_indexes if index.name not in known)
+
+
 def with_changed_table(
-    catalog: Catalog, name: str, wanted: Table, schema_version: int, table_version: int = 0
+    catalog: Catalog,
+    name: str,
+    wanted: Table,
+    schema_version: int,
+    table_version: int = 0,
+    index_placements: Sequence[Sequence[Placement]] = (),
 ) -> Change:
     """The table as `wanted`, which was computed from `schema_version` and, when not 0, from that version of its record.
 
-    Id, name, key and creation stay what they are. Raises ApiError: "Conflict", which no client sees, when the table has
-    moved meanwhile and the caller is to look again.
+    Id, name, key and creation stay what they are, and so do keys and projections of indexes. An index that it did not
+    have gets a table of its own at the next of `index_placements`; the table of one that `wanted` lacks is dropped.
+    Raises ApiError: "Conflict", which no client sees, when the table has moved meanwhile and the caller is to look
+    again.
     """
     record = catalog.topology.tables[_existing(catalog.topology, name).id]
     table = record.table
@@ -147,6 +254,8 @@ def with_changed_table(
         raise resource_in_use(f"Attempt to change a resource which is still in use: Table is being created: {name}")
     if table.schema_version != schema_version or table_version not in (0, record.version):
         raise ApiError("Conflict", f"Table {name} is at schema version {table.schema_version}, record {record.version}")
+    added = added_indexes(catalog.topology, name, wanted)
+    new = NewTables(catalog)
     changed = msgspec.structs.replace(
         wanted,
         id=table.id,
@@ -154,12 +263,63 @@ def with_changed_table(
         keys=table.keys,
         created=table.created,
         table_id=table.table_id,
-        schema_version=table.schema_version,
-        status="ACTIVE",
+        schema_version=schema_version,
+        status="UPDATING" if added else "ACTIVE",
+        global_indexes=_merged(table, wanted, new),
     )
-    if any(getattr(changed, member) != getattr(table, member) for member in _SCHEMA_MEMBERS):
+    if _schema(changed) != _schema(table):
         changed = msgspec.structs.replace(changed, schema_version=schema_version + 1)
-    return _step(catalog, tables=(CatalogTable(changed, catalog.topology.version + 1),))
+    for index, places in zip(added, index_placements, strict=True):
+        made = next(index_ for index_ in changed.global_indexes if index_.name == index.name)
+        new.add(index_table(changed, made), places)
+    gone = _tables_of(table) - _tables_of(changed)
+    return new.change(
+        tables=(CatalogTable(changed, new.version),),
+        partitions=_dropped(catalog.topology, gone, new.version),
+        removed=sorted(gone),
+    )
+
+
+def _merged(table: Table, wanted: Table, new: NewTables) -> tuple[Index, ...]:
+    """The global indexes of `wanted`: what is known of them stays, new ones get the next table ids."""
+    known = {index.name: index for index in table.global_indexes}
+    merged = []
+    for index in wanted.global_indexes:
+        old = known.get(index.name)
+        if old is None:
+            merged.append(msgspec.structs.replace(index, table=new.take_id(), status="CREATING", backfilling=False))
+        else:
+            merged.append(
+                msgspec.structs.replace(
+                    index,
+                    keys=old.keys,
+                    projection=old.projection,
+                    non_key_attributes=old.non_key_attributes,
+                    table=old.table,
+                    status=old.status,
+                    backfilling=old.backfilling,
+                )
+            )
+    return tuple(merged)
+
+
+def _schema(table: Table) -> list[object]:
+    """What a storage node must know of a table before it may write an item: if it changes, the schema version rises."""
+    members: list[object] = [getattr(table, member) for member in _SCHEMA_MEMBERS]
+    return members + [(index.table, index.keys, index.projection) for index in table.global_indexes]
+
+
+def _tables_of(table: Table) -> set[int]:
+    return {index.table for index in table.global_indexes}
+
+
+def _dropped(topology: Topology, tables: Collection[int], version: int) -> tuple[Partition, ...]:
+    """Orders to drop the replicas of all partitions of these tables."""
+    return tuple(
+        replace(partition, state=PartitionState.DROPPED, version=version)
+        for table in sorted(tables)
+        for partition in topology.partitions_of(table)
+    )
 
 
 def without_table(catalog: Catalog, name: str) -> Change:
@@ -172,12 +332,9 @@ def without_table(catalog: Catalog, name: str) -> Change:
             "Resource cannot be deleted as it is currently protected against deletion. "
             "Disable deletion protection first."
         )
-    version = catalog.topology.version + 1
-    dropped = tuple(
-        replace(partition, state=PartitionState.DROPPED, version=version)
-        for partition in catalog.topology.partitions_of(table.id)
-    )
-    return _step(catalog, removed_tables=(table.id,), partitions=dropped)
+    gone = (table.id, *sorted(_tables_of(table)))
+    dropped = _dropped(catalog.topology, gone, catalog.topology.version + 1)
+    return _step(catalog, removed_tables=gone, partitions=dropped)
 
 
 def without_replicas(catalog: Catalog, replicas: Collection[int]) -> Change | None:

@@ -7,8 +7,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from autoadmin.actions import Action, ActivateTables, ForgetReplicas
-from autoadmin.catalog import Catalog, Change, first_change, with_active_tables, without_replicas
+from autoadmin.actions import Action, ActivateIndexes, ActivateTables, ForgetReplicas
+from autoadmin.catalog import Catalog, Change, first_change, with_active_indexes, with_active_tables, without_replicas
 from autoadmin.planner import plan
 from autoadmin.state import StateError, StateStore
 from autoadmin.view import View
@@ -152,3 +152,5 @@ def _perform(action: Action, catalog: Catalog) -> Change | None:
             return with_active_tables(catalog, tables)
         case ForgetReplicas(_, replicas):
             return without_replicas(catalog, replicas)
+        case ActivateIndexes(_, indexes):
+            return with_active_indexes(catalog, indexes)

@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable, Sequence
 from math import ceil
 from typing import Literal, TypeAlias
 
-from autoadmin.actions import Action, ActivateTables, ForgetReplicas
+from autoadmin.actions import Action, ActivateIndexes, ActivateTables, ForgetReplicas
 from autoadmin.catalog import Placement, no_room
 from autoadmin.view import View
 from cluster.topology import NodePlace, Partition, PartitionState, Topology
 from dynamo.keys import split_hashes
-from dynamo.table import Table
+from dynamo.table import Throughput
 
 VOTERS = 3
 PARTITION_READ_UNITS = 3_000  # a second, of one partition (design §9)
@@ -29,15 +29,33 @@ def plan(wanted: Topology, seen: View, now: float) -> list[Action]:  # noqa: ARG
         actions.append(ActivateTables(wanted.at, served))
     if gone := _dropped(wanted, seen.dropped()):
         actions.append(ForgetReplicas(wanted.at, gone))
+    if filled := _filled(wanted, seen.filled()):
+        actions.append(ActivateIndexes(wanted.at, filled))
     return actions
 
 
 def _served(wanted: Topology, serving: Collection[int]) -> frozenset[int]:
-    """Tables under creation whose every partition has a serving leader."""
+    """Tables that are being made, or get an index, whose every partition has a serving leader, and those of their
+    global indexes too."""
     return frozenset(
-        table
-        for table, record in wanted.tables.items()
-        if record.table.status == "CREATING" and _all_served(wanted.partitions_of(table), serving)
+        record.table.id
+        for record in wanted.tables.values()
+        if record.table.status in ("CREATING", "UPDATING")
+        and all(
+            _all_served(wanted.partitions_of(table), serving)
+            for table in (record.table.id, *(index.table for index in record.table.global_indexes))
+        )
+    )
+
+
+def _filled(wanted: Topology, filled: Collection[tuple[int, int]]) -> frozenset[int]:
+    """Global indexes, by their tables, that every partition of the table which they belong to has filled."""
+    return frozenset(
+        index.table
+        for record in wanted.tables.values()
+        for index in record.table.global_indexes
+        if index.backfilling
+        and all((partition.id, index.table) in filled for partition in wanted.partitions_of(record.table.id))
     )
 
 
@@ -56,17 +74,25 @@ def _dropped(wanted: Topology, dropped: Collection[int]) -> frozenset[int]:
     )
 
 
-def partition_count(table: Table, on_demand: int) -> int:
-    """How many partitions a new table starts with: `on_demand`, or what its provisioned units need (design §4)."""
-    if table.billing == "PAY_PER_REQUEST":
+def partition_count(billing: str, throughput: Throughput, on_demand: int) -> int:
+    """How many partitions a new table, or index, starts with: `on_demand`, or what its provisioned units need
+    (design §4)."""
+    if billing == "PAY_PER_REQUEST":
         return on_demand
-    units = table.throughput.read / PARTITION_READ_UNITS + table.throughput.write / PARTITION_WRITE_UNITS
+    units = throughput.read / PARTITION_READ_UNITS + throughput.write / PARTITION_WRITE_UNITS
     return max(PARTITIONS_MIN_PROVISIONED, ceil(units))
 
 
 def place_table(topology: Topology, live: Collection[int], count: int, leaders: Leaders) -> tuple[Placement, ...]:
-    """Places for `count` new partitions of equal ranges: three voters each, in three zones, on the least loaded live
-    node of each zone. Raises ApiError when fewer than three zones have a live node.
+    """Places for a table of `count` new partitions. As `place_tables`."""
+    return place_tables(topology, live, (count,), leaders)[0]
+
+
+def place_tables(
+    topology: Topology, live: Collection[int], counts: Sequence[int], leaders: Leaders
+) -> list[tuple[Placement, ...]]:
+    """Places for so many new partitions of each table, of equal ranges: three voters each, in three zones, on the least
+    loaded live node of each zone. Raises ApiError when fewer than three zones have a live node.
     """
     zones: dict[str, list[NodePlace]] = {}
     for node in topology.nodes.values():
@@ -75,7 +101,7 @@ def place_table(topology: Topology, live: Collection[int], count: int, leaders: 
     if len(zones) < VOTERS:
         raise no_room(zones)
     load = _Load(topology)
-    return tuple(_place(zones, load, low, high, leaders) for low, high in split_hashes(count))
+    return [tuple(_place(zones, load, low, high, leaders) for low, high in split_hashes(count)) for count in counts]
 
 
 class _Load:

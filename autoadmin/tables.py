@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
 from autoadmin.adoption import Adoption
-from autoadmin.catalog import Catalog, Change, check_new_table, with_changed_table, with_new_table, without_table
+from autoadmin.catalog import (
+    Catalog,
+    Change,
+    Placement,
+    added_indexes,
+    check_new_table,
+    with_changed_table,
+    with_new_table,
+    without_table,
+)
 from autoadmin.executor import Control
-from autoadmin.planner import partition_count, place_table
+from autoadmin.planner import partition_count, place_tables
 from cluster.convert import table_to_wire
 from cluster.settings import AutoAdminSettings
 from cluster.topology import CatalogTable, Topology
 from cluster.wire import admin_pb2
 from dynamo.errors import ApiError, internal
-from dynamo.table import Table, decode_table
+from dynamo.table import Index, Table, decode_table
 
 _log = logging.getLogger(__name__)
 
@@ -71,9 +80,8 @@ class Tables:
 
         def make(catalog: Catalog) -> Change:
             check_new_table(catalog.topology, wanted)
-            count = partition_count(wanted, self._settings.partitions_per_table)
-            placements = place_table(catalog.topology, self._control.live(), count, self._settings.leaders)
-            return with_new_table(catalog, wanted, placements)
+            placements, *of_indexes = self._place(catalog, wanted, wanted.global_indexes, with_table=True)
+            return with_new_table(catalog, wanted, placements, of_indexes)
 
         topology = await self._control.change(make)
         made = topology.table_named(wanted.name)
@@ -84,6 +92,16 @@ class Tables:
         if record is None:
             raise internal("The table was deleted while it was being made.")
         return self._reply(record, self._control.topology)
+
+    def _place(
+        self, catalog: Catalog, table: Table, indexes: Sequence[Index], *, with_table: bool = False
+    ) -> list[tuple[Placement, ...]]:
+        """Places for the partitions of the table, if asked for, and of its indexes."""
+        on_demand, billing = self._settings.partitions_per_table, table.billing
+        counts = [partition_count(billing, index.throughput, on_demand) for index in indexes]
+        if with_table:
+            counts.insert(0, partition_count(billing, table.throughput, on_demand))
+        return place_tables(catalog.topology, self._control.live(), counts, self._settings.leaders)
 
     async def _until_active(self, made: Table) -> None:
         def decided(topology: Topology) -> bool:
@@ -98,11 +116,15 @@ class Tables:
 
     async def _update(self, request: admin_pb2.TableRequest) -> Reply:
         wanted = decode_table(request.definition)
-        topology = await self._control.change(
-            lambda catalog: with_changed_table(
-                catalog, request.name, wanted, request.schema_version, request.table_version
+
+        def make(catalog: Catalog) -> Change:
+            added = added_indexes(catalog.topology, request.name, wanted)
+            placements = self._place(catalog, wanted, added) if added else []
+            return with_changed_table(
+                catalog, request.name, wanted, request.schema_version, request.table_version, placements
             )
-        )
+
+        topology = await self._control.change(make)
         changed = topology.table_named(request.name)
         assert changed is not None
         return self._reply(topology.tables[changed.id], topology)

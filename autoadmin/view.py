@@ -13,12 +13,14 @@ SILENT_SECONDS = 3.0
 
 @dataclass(frozen=True)
 class NodeSeen:
-    """A node's last report. `serving`: replicas that lead and serve; `dropped`: replicas dropped by order."""
+    """A node's last report. `serving`: replicas that lead and serve; `dropped`: replicas dropped by order; `filled`:
+    (partition, table of a global index) where the node's leader has brought all of the partition to the index."""
 
     report: node_pb2.Report
     at: float
     serving: frozenset[int]
     dropped: frozenset[int]
+    filled: frozenset[tuple[int, int]] = frozenset()
 
     @property
     def catalog_at(self) -> tuple[int, int]:
@@ -39,6 +41,7 @@ class View:
             now,
             frozenset(replica.replica for replica in report.replicas if replica.serving),
             frozenset(report.dropped_replicas),
+            frozenset((replica.partition, index) for replica in report.replicas for index in replica.filled_indexes),
         )
         return View({**self.nodes, report.node.node: seen})
 
@@ -57,3 +60,7 @@ class View:
     def dropped(self) -> frozenset[int]:
         """Replicas that were dropped by order."""
         return frozenset().union(*(seen.dropped for seen in self.nodes.values()))
+
+    def filled(self) -> frozenset[tuple[int, int]]:
+        """(partition, table of a global index) where all of the partition is in the index."""
+        return frozenset().union(*(seen.filled for seen in self.nodes.values()))

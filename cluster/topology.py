@@ -295,7 +295,8 @@ def _remembered(topology: Topology, update: CatalogUpdate) -> tuple[tuple[Remova
 
 
 def _names(tables: Iterable[CatalogTable]) -> Mapping[str, int]:
-    return MappingProxyType({record.table.name: record.table.id for record in tables})
+    """Ids by name. The tables that hold the rows of global indexes have none."""
+    return MappingProxyType({record.table.name: record.table.id for record in tables if not record.table.index_of})
 
 
 def _ranges(partitions: Iterable[Partition], touched: set[int], known: Mapping[int, _Range]) -> Mapping[int, _Range]:

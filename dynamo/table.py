@@ -37,7 +37,10 @@ class Throughput(Base, frozen=True):
 
 
 class Index(Base, frozen=True):
-    """A local or global secondary index."""
+    """A local or global secondary index. The rows of a global one are kept by a table of its own, with the id `table`.
+
+    `status` and `backfilling` are those of a global index.
+    """
 
     name: str
     keys: KeySchema
@@ -48,13 +51,18 @@ class Index(Base, frozen=True):
     on_demand_write: int = -1
     warm_read: int = 0  # WarmThroughput; 0: the default of the billing mode
     warm_write: int = 0
+    table: int = 0
+    status: Literal["CREATING", "ACTIVE", "UPDATING", "DELETING"] = "ACTIVE"
+    backfilling: bool = False
 
 
 class Table(Base, frozen=True):
     """A table as the catalog keeps it.
 
     `id` is never reused and is not the name; `schema_version` rises with every change that a storage node must know of.
-    `status` is ACTIVE except while the table is made or dropped.
+    `status` is ACTIVE except while the table is made or dropped. The table that holds the rows of a global secondary
+    index is one like any other, but nameless: `index_of` is the id of the table that the index belongs to, `keys` are
+    the index's and `base_keys` those of that table.
     """
 
     id: int
@@ -82,6 +90,15 @@ class Table(Base, frozen=True):
     sse_key: str = ""  # KMS key ARN; empty: the default encryption
     tags: dict[str, str] = {}
     resource_policy: str = ""
+    index_of: int = 0
+    index_name: str = ""
+    base_keys: KeySchema | None = None
+
+    @property
+    def paging_attributes(self) -> tuple[str, ...]:
+        """The attributes of a LastEvaluatedKey: the key's, and those of the base table's key in the table of an index."""
+        keys = self.keys.attributes
+        return keys if self.base_keys is None else tuple(dict.fromkeys((*keys, *self.base_keys.attributes)))
 
 
 _encoder = msgspec.json.Encoder()

@@ -30,7 +30,7 @@ class Report(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., node: _Optional[_Union[_common_pb2.NodeRecord, _Mapping]] = ..., incarnation: _Optional[int] = ..., catalog_epoch: _Optional[int] = ..., catalog_version: _Optional[int] = ..., pid: _Optional[int] = ..., disk_free: _Optional[int] = ..., replicas: _Optional[_Iterable[_Union[ReplicaReport, _Mapping]]] = ..., dropped_replicas: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ReplicaReport(_message.Message):
-    __slots__ = ("partition", "replica", "role", "epoch", "leader_replica", "position", "applied", "items", "size", "serving")
+    __slots__ = ("partition", "replica", "role", "epoch", "leader_replica", "position", "applied", "items", "size", "serving", "filled_indexes")
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     REPLICA_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
@@ -41,6 +41,7 @@ class ReplicaReport(_message.Message):
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
     SERVING_FIELD_NUMBER: _ClassVar[int]
+    FILLED_INDEXES_FIELD_NUMBER: _ClassVar[int]
     partition: int
     replica: int
     role: str
@@ -51,7 +52,8 @@ class ReplicaReport(_message.Message):
     items: int
     size: int
     serving: bool
-    def __init__(self, partition: _Optional[int] = ..., replica: _Optional[int] = ..., role: _Optional[str] = ..., epoch: _Optional[int] = ..., leader_replica: _Optional[int] = ..., position: _Optional[int] = ..., applied: _Optional[int] = ..., items: _Optional[int] = ..., size: _Optional[int] = ..., serving: _Optional[bool] = ...) -> None: ...
+    filled_indexes: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, partition: _Optional[int] = ..., replica: _Optional[int] = ..., role: _Optional[str] = ..., epoch: _Optional[int] = ..., leader_replica: _Optional[int] = ..., position: _Optional[int] = ..., applied: _Optional[int] = ..., items: _Optional[int] = ..., size: _Optional[int] = ..., serving: _Optional[bool] = ..., filled_indexes: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class CatalogRequest(_message.Message):
     __slots__ = ("cluster_id",)

@@ -17,7 +17,7 @@ class RequestBatch(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., requests: _Optional[_Iterable[_Union[Request, _Mapping]]] = ...) -> None: ...
 
 class Request(_message.Message):
-    __slots__ = ("id", "partition", "table", "epoch", "schema_version", "deadline_ms", "operation_id", "request_id", "get", "put", "update", "delete", "query", "statistics")
+    __slots__ = ("id", "partition", "table", "epoch", "schema_version", "deadline_ms", "operation_id", "request_id", "get", "put", "update", "delete", "query", "statistics", "index_write")
     ID_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
@@ -32,6 +32,7 @@ class Request(_message.Message):
     DELETE_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
     STATISTICS_FIELD_NUMBER: _ClassVar[int]
+    INDEX_WRITE_FIELD_NUMBER: _ClassVar[int]
     id: int
     partition: int
     table: int
@@ -46,7 +47,8 @@ class Request(_message.Message):
     delete: Delete
     query: Query
     statistics: Statistics
-    def __init__(self, id: _Optional[int] = ..., partition: _Optional[int] = ..., table: _Optional[int] = ..., epoch: _Optional[int] = ..., schema_version: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., operation_id: _Optional[int] = ..., request_id: _Optional[str] = ..., get: _Optional[_Union[Get, _Mapping]] = ..., put: _Optional[_Union[Put, _Mapping]] = ..., update: _Optional[_Union[Update, _Mapping]] = ..., delete: _Optional[_Union[Delete, _Mapping]] = ..., query: _Optional[_Union[Query, _Mapping]] = ..., statistics: _Optional[_Union[Statistics, _Mapping]] = ...) -> None: ...
+    index_write: IndexWrite
+    def __init__(self, id: _Optional[int] = ..., partition: _Optional[int] = ..., table: _Optional[int] = ..., epoch: _Optional[int] = ..., schema_version: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., operation_id: _Optional[int] = ..., request_id: _Optional[str] = ..., get: _Optional[_Union[Get, _Mapping]] = ..., put: _Optional[_Union[Put, _Mapping]] = ..., update: _Optional[_Union[Update, _Mapping]] = ..., delete: _Optional[_Union[Delete, _Mapping]] = ..., query: _Optional[_Union[Query, _Mapping]] = ..., statistics: _Optional[_Union[Statistics, _Mapping]] = ..., index_write: _Optional[_Union[IndexWrite, _Mapping]] = ...) -> None: ...
 
 class Condition(_message.Message):
     __slots__ = ("tree", "values", "return_old")
@@ -156,6 +158,26 @@ class Statistics(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class IndexWrite(_message.Message):
+    __slots__ = ("source", "position", "rows")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    source: int
+    position: int
+    rows: _containers.RepeatedCompositeFieldContainer[IndexRow]
+    def __init__(self, source: _Optional[int] = ..., position: _Optional[int] = ..., rows: _Optional[_Iterable[_Union[IndexRow, _Mapping]]] = ...) -> None: ...
+
+class IndexRow(_message.Message):
+    __slots__ = ("key", "stored", "position")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    STORED_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    key: bytes
+    stored: bytes
+    position: int
+    def __init__(self, key: _Optional[bytes] = ..., stored: _Optional[bytes] = ..., position: _Optional[int] = ...) -> None: ...
+
 class ReplyBatch(_message.Message):
     __slots__ = ("replies",)
     REPLIES_FIELD_NUMBER: _ClassVar[int]
@@ -189,18 +211,20 @@ class ItemReply(_message.Message):
     def __init__(self, item: _Optional[bytes] = ..., size: _Optional[int] = ...) -> None: ...
 
 class WriteReply(_message.Message):
-    __slots__ = ("attributes", "old_size", "new_size", "local_index_units", "collection_size")
+    __slots__ = ("attributes", "old_size", "new_size", "local_index_units", "collection_size", "global_index_units")
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
     OLD_SIZE_FIELD_NUMBER: _ClassVar[int]
     NEW_SIZE_FIELD_NUMBER: _ClassVar[int]
     LOCAL_INDEX_UNITS_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_SIZE_FIELD_NUMBER: _ClassVar[int]
+    GLOBAL_INDEX_UNITS_FIELD_NUMBER: _ClassVar[int]
     attributes: bytes
     old_size: int
     new_size: int
     local_index_units: _containers.RepeatedScalarFieldContainer[int]
     collection_size: int
-    def __init__(self, attributes: _Optional[bytes] = ..., old_size: _Optional[int] = ..., new_size: _Optional[int] = ..., local_index_units: _Optional[_Iterable[int]] = ..., collection_size: _Optional[int] = ...) -> None: ...
+    global_index_units: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, attributes: _Optional[bytes] = ..., old_size: _Optional[int] = ..., new_size: _Optional[int] = ..., local_index_units: _Optional[_Iterable[int]] = ..., collection_size: _Optional[int] = ..., global_index_units: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class QueryReply(_message.Message):
     __slots__ = ("items", "count", "scanned_count", "size", "last_key", "last_key_attributes", "fetched_units")

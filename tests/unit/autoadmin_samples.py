@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from autoadmin.catalog import Catalog, Counters, first_change, with_new_table, with_node
-from autoadmin.planner import Leaders, place_table
+from autoadmin.planner import Leaders, place_tables
 from cluster.topology import NodePlace, Topology
 from cluster.wire import common_pb2, node_pb2
 from dynamo.table import KeySchema, Table
@@ -25,8 +25,12 @@ def nodes(per_zone: int = 1, zones: Sequence[str] = ("a", "b", "c")) -> list[Nod
 
 def sample_table(name: str = "orders", **members: Any) -> Table:
     """A table as a router asks for it."""
-    members = {"billing": "PAY_PER_REQUEST", "created": 1_700_000_000.0, **members}
-    return Table(0, name, 0, {"pk": "S"}, KeySchema(("pk",)), **members)
+    defaults: dict[str, Any] = {
+        "billing": "PAY_PER_REQUEST",
+        "created": 1_700_000_000.0,
+        "attribute_types": {"pk": "S"},
+    }
+    return Table(id=0, name=name, schema_version=0, keys=KeySchema(("pk",)), **(defaults | members))
 
 
 def sample_catalog(places: Sequence[NodePlace] = ()) -> Catalog:
@@ -40,9 +44,10 @@ def sample_catalog(places: Sequence[NodePlace] = ()) -> Catalog:
 
 
 def create(catalog: Catalog, table: Table, partitions: int = 3, leaders: Leaders = "spread") -> Catalog:
-    """The catalog with one more table, placed on all its nodes."""
-    placements = place_table(catalog.topology, frozenset(catalog.topology.nodes), partitions, leaders)
-    return catalog.after(with_new_table(catalog, table, placements))
+    """The catalog with one more table, its indexes included, placed on all its nodes."""
+    counts = [partitions] * (1 + len(table.global_indexes))
+    placements, *of_indexes = place_tables(catalog.topology, frozenset(catalog.topology.nodes), counts, leaders)
+    return catalog.after(with_new_table(catalog, table, placements, of_indexes))
 
 
 def report(node: int, serving: Sequence[int] = (), dropped: Sequence[int] = ()) -> node_pb2.Report:

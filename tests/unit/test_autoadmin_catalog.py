@@ -80,7 +80,7 @@ def test_only_tables_that_are_being_created_become_active() -> None:
         ({"tags": {"team": "x"}}, 1),
         ({"stream_view": "NEW_IMAGE"}, 2),
         ({"attribute_types": {"pk": "S", "g": "N"}}, 2),
-        ({"global_indexes": (Index("by_g", KeySchema(("g",)), "ALL"),)}, 2),
+        ({"local_indexes": (Index("by_g", KeySchema(("pk",), ("g",)), "ALL"),)}, 2),
     ],
 )
 def test_the_schema_version_rises_with_what_nodes_must_know(members: dict[str, object], schema_version: int) -> None:

@@ -103,9 +103,8 @@ def _activated(catalog: Catalog) -> Catalog:
     [(1, 1, 3), (9_000, 0, 3), (9_000, 1, 4), (3_000, 3_000, 4), (30_000, 10_000, 20)],
 )
 def test_provisioned_tables_start_with_what_their_units_need(read: int, write: int, partitions: int) -> None:
-    table = sample_table(billing="PROVISIONED", throughput=Throughput(read, write))
-    assert partition_count(table, 5) == partitions
-    assert partition_count(sample_table(), 5) == 5
+    assert partition_count("PROVISIONED", Throughput(read, write), 5) == partitions
+    assert partition_count("PAY_PER_REQUEST", Throughput(), 5) == 5
 
 
 def test_a_table_is_active_once_every_partition_is_served() -> None:
