@@ -26,11 +26,26 @@ for tables that have such indexes."""
 CHANGE: Final = b"\x30"
 """+ position, 8 bytes → change row."""
 PENDING: Final = b"\x40"
-"""+ row key → the mark of a transaction under way. Not written yet."""
+"""+ row key → the mark of a transaction under way (storagenode.transaction_marks)."""
+TOKEN: Final = b"\x41"
+"""+ hash of account and client token, 16 bytes → a transaction done in this partition alone
+(storagenode.transaction_tokens)."""
+TOKEN_AGE: Final = b"\x42"
+"""+ position, 8 bytes → CRC-32 u32, stamp u64, and the key of the TOKEN row that was written there."""
 OPERATION_IDS: Final = b"\x50"
 """+ first position, 8 bytes → CRC-32 u32, milliseconds u64, ids u64 each."""
 
-VERSIONS: Final = {META: 1, ITEM: 1, LOCAL_INDEX: 1, COLLECTION: 1, CHANGE: 1, PENDING: 1, OPERATION_IDS: 1}
+VERSIONS: Final = {
+    META: 1,
+    ITEM: 1,
+    LOCAL_INDEX: 1,
+    COLLECTION: 1,
+    CHANGE: 1,
+    PENDING: 1,
+    TOKEN: 1,
+    TOKEN_AGE: 1,
+    OPERATION_IDS: 1,
+}
 
 FORMAT_KEY: Final = META + b"\x00format"
 APPLIED_KEY: Final = META + b"\x00applied"
@@ -79,6 +94,21 @@ def collection_key(hash_: bytes) -> bytes:
     return COLLECTION + hash_
 
 
+def pending_key(key: bytes) -> bytes:
+    """The key of the mark on the item with this row key."""
+    return PENDING + key
+
+
+def token_key(transaction: bytes) -> bytes:
+    """The key of a token row."""
+    return TOKEN + transaction
+
+
+def token_age_key(position: int) -> bytes:
+    """The key of the row by which tokens are found in order of age."""
+    return TOKEN_AGE + _POSITION.pack(position)
+
+
 def meta_key(name: bytes) -> bytes:
     """The key of a named row."""
     return _NAMED + name
@@ -92,20 +122,20 @@ def change_key(position: int) -> bytes:
 def format_row(partition: int, replica: int) -> bytes:
     """The versions of all forms, and whose store it is."""
     versions = b"".join(prefix + bytes((version,)) for prefix, version in sorted(VERSIONS.items()))
-    return _checked(_POSITION.pack(partition) + _POSITION.pack(replica) + versions)
+    return checked(_POSITION.pack(partition) + _POSITION.pack(replica) + versions)
 
 
 def encode_applied(applied: Applied) -> bytes:
     """The applied row's value: the members as u64, then items and size of each local index."""
     fixed = _APPLIED.pack(applied.position, applied.epoch, applied.stamp, applied.items, applied.size)
-    return _checked(b"".join((fixed, *(_INDEX_COUNT.pack(*count) for count in applied.indexes))))
+    return checked(b"".join((fixed, *(_INDEX_COUNT.pack(*count) for count in applied.indexes))))
 
 
 def decode_applied(value: bytes | None) -> Applied:
     """The inverse; no row is an empty partition. Raises StoreBroken if it is damaged."""
     if value is None:
         return Applied()
-    data = _unchecked(value)
+    data = unchecked(value)
     try:
         counts = _INDEX_COUNT.iter_unpack(data[_APPLIED.size :])
         position, epoch, stamp, items, size = _APPLIED.unpack_from(data)
@@ -116,12 +146,12 @@ def decode_applied(value: bytes | None) -> Applied:
 
 def encode_collection(size: int) -> bytes:
     """The value of an item collection's row."""
-    return _checked(_SIZE.pack(size))
+    return checked(_SIZE.pack(size))
 
 
 def decode_collection(value: bytes | None) -> int:
     """The inverse; no row is an empty collection. Raises StoreBroken if it is damaged."""
-    return 0 if value is None else int(_SIZE.unpack(_unchecked(value))[0])
+    return 0 if value is None else int(_SIZE.unpack(unchecked(value))[0])
 
 
 def operation_ids_key(first_position: int) -> bytes:
@@ -131,12 +161,12 @@ def operation_ids_key(first_position: int) -> bytes:
 
 def encode_operation_ids(row: OperationIdRow) -> bytes:
     """The value of an operation id row."""
-    return _checked(struct.pack(f"<Q{len(row.ids)}Q", row.stamp_ms, *row.ids))
+    return checked(struct.pack(f"<Q{len(row.ids)}Q", row.stamp_ms, *row.ids))
 
 
 def decode_operation_ids(key: bytes, value: bytes) -> OperationIdRow:
     """The inverse. Raises StoreBroken if it is damaged."""
-    data = _unchecked(value)
+    data = unchecked(value)
     if len(data) < _STAMP.size or len(data) % 8:
         raise StoreBroken("an operation id row has an odd length")
     (first_position,) = _POSITION.unpack_from(key, len(OPERATION_IDS))
@@ -160,6 +190,7 @@ def rows(batch: WriteBatch) -> Iterator[tuple[bytes, bytes | None]]:
         yield collection_key(hash_), encode_collection(size) if size else None
     for position, change in batch.changes:
         yield change_key(position), change
+    yield from batch.rows.items()
     for name, value in batch.meta.items():
         yield meta_key(name), value
     ids = batch.operation_ids
@@ -168,11 +199,13 @@ def rows(batch: WriteBatch) -> Iterator[tuple[bytes, bytes | None]]:
     yield APPLIED_KEY, encode_applied(batch.applied)
 
 
-def _checked(data: bytes) -> bytes:
+def checked(data: bytes) -> bytes:
+    """A row's value: a CRC-32 (u32) before the data."""
     return _CHECKSUM.pack(crc32(data)) + data
 
 
-def _unchecked(value: bytes) -> bytes:
+def unchecked(value: bytes) -> bytes:
+    """The data of a `checked` value. Raises StoreBroken if it is damaged."""
     data = value[_CHECKSUM.size :]
     if len(value) < _CHECKSUM.size or crc32(data) != _CHECKSUM.unpack_from(value)[0]:
         raise StoreBroken("a row's checksum is wrong")

@@ -64,6 +64,15 @@ class LmdbStore:
             else:
                 yield from _upwards(cursor, low, high, skipped)
 
+    def row(self, key: bytes) -> bytes | None:
+        """What `WriteBatch.rows` set."""
+        return self._get(key)
+
+    def rows(self, low: bytes, high: bytes) -> Generator[tuple[bytes, bytes], None, None]:
+        """Rows of any kind with low <= whole key < high."""
+        with _lmdb_errors(), self._environment.begin() as reading, reading.cursor() as cursor:
+            yield from _upwards(cursor, low, high, 0)
+
     def meta(self, name: bytes) -> bytes | None:
         """What `WriteBatch.meta` set."""
         return self._get(layout.meta_key(name))

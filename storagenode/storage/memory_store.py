@@ -34,6 +34,14 @@ class MemoryStore:
         for key, value in self._range(*layout.row_range(start, end, index), reverse=reverse):
             yield key[skipped:], value
 
+    def row(self, key: bytes) -> bytes | None:
+        """What `WriteBatch.rows` set."""
+        return self._rows.get(key)
+
+    def rows(self, low: bytes, high: bytes) -> Generator[tuple[bytes, bytes], None, None]:
+        """Rows of any kind with low <= whole key < high."""
+        yield from self._range(low, high)
+
     def meta(self, name: bytes) -> bytes | None:
         """What `WriteBatch.meta` set."""
         return self._rows.get(layout.meta_key(name))

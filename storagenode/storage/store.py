@@ -78,6 +78,8 @@ class WriteBatch:
     """Hash of a partition key → size of its item collection in DynamoDB's bytes; 0: it is gone."""
     changes: list[tuple[int, bytes]] = field(default_factory=list)
     """(position, change row)."""
+    rows: dict[bytes, bytes | None] = field(default_factory=dict)
+    """Rows of other kinds, by their whole keys (`layout`): value, or None to delete."""
     meta: dict[bytes, bytes | None] = field(default_factory=dict)
     """What apply itself rests on, such as the table's schema, by a short name."""
     operation_ids: OperationIdRow | None = None
@@ -122,6 +124,14 @@ class Store(Protocol):
         One view, as of the first row. To be used for a slice of a few milliseconds and then closed (exhausted, or by
         `contextlib.closing`): while it is open the store cannot reuse space.
         """
+        ...
+
+    def row(self, key: bytes) -> bytes | None:
+        """What `WriteBatch.rows` set."""
+        ...
+
+    def rows(self, low: bytes, high: bytes) -> Generator[tuple[bytes, bytes], None, None]:
+        """Rows of any kind with low <= whole key < high, in order. One view, to be closed soon, as `scan`'s."""
         ...
 
     def meta(self, name: bytes) -> bytes | None:

@@ -295,3 +295,15 @@ def test_memory_survives_being_closed() -> None:
     put(store, a=b"1")
     store.close()
     assert store.get(b"a") == b"1"
+
+
+def test_rows_of_other_kinds_are_found_by_their_whole_keys(store: Store) -> None:
+    ages = {layout.token_age_key(position): b"%d" % position for position in (9, 256, 1)}
+    store.write(WriteBatch(Applied(1), {b"item": b""}, rows={layout.pending_key(b"a"): b"mark", **ages}))
+    assert store.row(layout.pending_key(b"a")) == b"mark"
+    low, high = layout.TOKEN_AGE, layout.prefix_end(layout.TOKEN_AGE)
+    with closing(store.rows(low, high)) as found:
+        assert [value for _, value in found] == [b"1", b"9", b"256"]
+    store.write(WriteBatch(Applied(2), rows={layout.pending_key(b"a"): None}))
+    assert store.row(layout.pending_key(b"a")) is None
+    assert keys(store) == [b"item"]
