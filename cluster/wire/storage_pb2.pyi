@@ -17,7 +17,7 @@ class RequestBatch(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., requests: _Optional[_Iterable[_Union[Request, _Mapping]]] = ...) -> None: ...
 
 class Request(_message.Message):
-    __slots__ = ("id", "partition", "table", "epoch", "schema_version", "deadline_ms", "operation_id", "request_id", "get", "put", "update", "delete", "query", "statistics", "index_write")
+    __slots__ = ("id", "partition", "table", "epoch", "schema_version", "deadline_ms", "operation_id", "request_id", "get", "put", "update", "delete", "query", "statistics", "index_write", "transact", "prepare", "finish", "transact_get")
     ID_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
@@ -33,6 +33,10 @@ class Request(_message.Message):
     QUERY_FIELD_NUMBER: _ClassVar[int]
     STATISTICS_FIELD_NUMBER: _ClassVar[int]
     INDEX_WRITE_FIELD_NUMBER: _ClassVar[int]
+    TRANSACT_FIELD_NUMBER: _ClassVar[int]
+    PREPARE_FIELD_NUMBER: _ClassVar[int]
+    FINISH_FIELD_NUMBER: _ClassVar[int]
+    TRANSACT_GET_FIELD_NUMBER: _ClassVar[int]
     id: int
     partition: int
     table: int
@@ -48,7 +52,11 @@ class Request(_message.Message):
     query: Query
     statistics: Statistics
     index_write: IndexWrite
-    def __init__(self, id: _Optional[int] = ..., partition: _Optional[int] = ..., table: _Optional[int] = ..., epoch: _Optional[int] = ..., schema_version: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., operation_id: _Optional[int] = ..., request_id: _Optional[str] = ..., get: _Optional[_Union[Get, _Mapping]] = ..., put: _Optional[_Union[Put, _Mapping]] = ..., update: _Optional[_Union[Update, _Mapping]] = ..., delete: _Optional[_Union[Delete, _Mapping]] = ..., query: _Optional[_Union[Query, _Mapping]] = ..., statistics: _Optional[_Union[Statistics, _Mapping]] = ..., index_write: _Optional[_Union[IndexWrite, _Mapping]] = ...) -> None: ...
+    transact: Transact
+    prepare: Prepare
+    finish: Finish
+    transact_get: TransactGet
+    def __init__(self, id: _Optional[int] = ..., partition: _Optional[int] = ..., table: _Optional[int] = ..., epoch: _Optional[int] = ..., schema_version: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., operation_id: _Optional[int] = ..., request_id: _Optional[str] = ..., get: _Optional[_Union[Get, _Mapping]] = ..., put: _Optional[_Union[Put, _Mapping]] = ..., update: _Optional[_Union[Update, _Mapping]] = ..., delete: _Optional[_Union[Delete, _Mapping]] = ..., query: _Optional[_Union[Query, _Mapping]] = ..., statistics: _Optional[_Union[Statistics, _Mapping]] = ..., index_write: _Optional[_Union[IndexWrite, _Mapping]] = ..., transact: _Optional[_Union[Transact, _Mapping]] = ..., prepare: _Optional[_Union[Prepare, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., transact_get: _Optional[_Union[TransactGet, _Mapping]] = ...) -> None: ...
 
 class Condition(_message.Message):
     __slots__ = ("tree", "values", "return_old")
@@ -178,6 +186,66 @@ class IndexRow(_message.Message):
     position: int
     def __init__(self, key: _Optional[bytes] = ..., stored: _Optional[bytes] = ..., position: _Optional[int] = ...) -> None: ...
 
+class Action(_message.Message):
+    __slots__ = ("put", "update", "delete", "check")
+    PUT_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_FIELD_NUMBER: _ClassVar[int]
+    DELETE_FIELD_NUMBER: _ClassVar[int]
+    CHECK_FIELD_NUMBER: _ClassVar[int]
+    put: Put
+    update: Update
+    delete: Delete
+    check: Check
+    def __init__(self, put: _Optional[_Union[Put, _Mapping]] = ..., update: _Optional[_Union[Update, _Mapping]] = ..., delete: _Optional[_Union[Delete, _Mapping]] = ..., check: _Optional[_Union[Check, _Mapping]] = ...) -> None: ...
+
+class Check(_message.Message):
+    __slots__ = ("key", "condition")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    key: bytes
+    condition: Condition
+    def __init__(self, key: _Optional[bytes] = ..., condition: _Optional[_Union[Condition, _Mapping]] = ...) -> None: ...
+
+class Transact(_message.Message):
+    __slots__ = ("actions", "transaction", "payload")
+    ACTIONS_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    actions: _containers.RepeatedCompositeFieldContainer[Action]
+    transaction: bytes
+    payload: bytes
+    def __init__(self, actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ..., transaction: _Optional[bytes] = ..., payload: _Optional[bytes] = ...) -> None: ...
+
+class Prepare(_message.Message):
+    __slots__ = ("actions", "transaction", "payload", "attempt", "started_ms")
+    ACTIONS_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    STARTED_MS_FIELD_NUMBER: _ClassVar[int]
+    actions: _containers.RepeatedCompositeFieldContainer[Action]
+    transaction: bytes
+    payload: bytes
+    attempt: bytes
+    started_ms: int
+    def __init__(self, actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ..., transaction: _Optional[bytes] = ..., payload: _Optional[bytes] = ..., attempt: _Optional[bytes] = ..., started_ms: _Optional[int] = ...) -> None: ...
+
+class Finish(_message.Message):
+    __slots__ = ("attempt", "commit", "keys")
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    COMMIT_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    attempt: bytes
+    commit: bool
+    keys: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, attempt: _Optional[bytes] = ..., commit: _Optional[bool] = ..., keys: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class TransactGet(_message.Message):
+    __slots__ = ("gets",)
+    GETS_FIELD_NUMBER: _ClassVar[int]
+    gets: _containers.RepeatedCompositeFieldContainer[Get]
+    def __init__(self, gets: _Optional[_Iterable[_Union[Get, _Mapping]]] = ...) -> None: ...
+
 class ReplyBatch(_message.Message):
     __slots__ = ("replies",)
     REPLIES_FIELD_NUMBER: _ClassVar[int]
@@ -185,7 +253,7 @@ class ReplyBatch(_message.Message):
     def __init__(self, replies: _Optional[_Iterable[_Union[Reply, _Mapping]]] = ...) -> None: ...
 
 class Reply(_message.Message):
-    __slots__ = ("id", "item", "write", "query", "failure", "refusal", "statistics")
+    __slots__ = ("id", "item", "write", "query", "failure", "refusal", "statistics", "transact", "transact_get")
     ID_FIELD_NUMBER: _ClassVar[int]
     ITEM_FIELD_NUMBER: _ClassVar[int]
     WRITE_FIELD_NUMBER: _ClassVar[int]
@@ -193,6 +261,8 @@ class Reply(_message.Message):
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     REFUSAL_FIELD_NUMBER: _ClassVar[int]
     STATISTICS_FIELD_NUMBER: _ClassVar[int]
+    TRANSACT_FIELD_NUMBER: _ClassVar[int]
+    TRANSACT_GET_FIELD_NUMBER: _ClassVar[int]
     id: int
     item: ItemReply
     write: WriteReply
@@ -200,7 +270,9 @@ class Reply(_message.Message):
     failure: Failure
     refusal: _common_pb2.Refusal
     statistics: StatisticsReply
-    def __init__(self, id: _Optional[int] = ..., item: _Optional[_Union[ItemReply, _Mapping]] = ..., write: _Optional[_Union[WriteReply, _Mapping]] = ..., query: _Optional[_Union[QueryReply, _Mapping]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., refusal: _Optional[_Union[_common_pb2.Refusal, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsReply, _Mapping]] = ...) -> None: ...
+    transact: TransactReply
+    transact_get: TransactGetReply
+    def __init__(self, id: _Optional[int] = ..., item: _Optional[_Union[ItemReply, _Mapping]] = ..., write: _Optional[_Union[WriteReply, _Mapping]] = ..., query: _Optional[_Union[QueryReply, _Mapping]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., refusal: _Optional[_Union[_common_pb2.Refusal, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsReply, _Mapping]] = ..., transact: _Optional[_Union[TransactReply, _Mapping]] = ..., transact_get: _Optional[_Union[TransactGetReply, _Mapping]] = ...) -> None: ...
 
 class ItemReply(_message.Message):
     __slots__ = ("item", "size")
@@ -273,3 +345,45 @@ class IndexStatistics(_message.Message):
     items: int
     size: int
     def __init__(self, items: _Optional[int] = ..., size: _Optional[int] = ...) -> None: ...
+
+class TransactReply(_message.Message):
+    __slots__ = ("results", "earlier", "sizes")
+    class Earlier(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        NONE: _ClassVar[TransactReply.Earlier]
+        SAME: _ClassVar[TransactReply.Earlier]
+        OTHER: _ClassVar[TransactReply.Earlier]
+    NONE: TransactReply.Earlier
+    SAME: TransactReply.Earlier
+    OTHER: TransactReply.Earlier
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    EARLIER_FIELD_NUMBER: _ClassVar[int]
+    SIZES_FIELD_NUMBER: _ClassVar[int]
+    results: _containers.RepeatedCompositeFieldContainer[ActionResult]
+    earlier: TransactReply.Earlier
+    sizes: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, results: _Optional[_Iterable[_Union[ActionResult, _Mapping]]] = ..., earlier: _Optional[_Union[TransactReply.Earlier, str]] = ..., sizes: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ActionResult(_message.Message):
+    __slots__ = ("write", "failure")
+    WRITE_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    write: WriteReply
+    failure: Failure
+    def __init__(self, write: _Optional[_Union[WriteReply, _Mapping]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
+
+class TransactGetReply(_message.Message):
+    __slots__ = ("reads",)
+    READS_FIELD_NUMBER: _ClassVar[int]
+    reads: _containers.RepeatedCompositeFieldContainer[TransactRead]
+    def __init__(self, reads: _Optional[_Iterable[_Union[TransactRead, _Mapping]]] = ...) -> None: ...
+
+class TransactRead(_message.Message):
+    __slots__ = ("item", "version", "marked")
+    ITEM_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    MARKED_FIELD_NUMBER: _ClassVar[int]
+    item: ItemReply
+    version: int
+    marked: bool
+    def __init__(self, item: _Optional[_Union[ItemReply, _Mapping]] = ..., version: _Optional[int] = ..., marked: _Optional[bool] = ...) -> None: ...
