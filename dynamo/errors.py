@@ -109,6 +109,11 @@ def condition_failed(item: Item | None = None) -> ApiError:
     return ApiError("ConditionalCheckFailedException", "The conditional request failed", item=item)
 
 
+def item_collection_too_large() -> ApiError:
+    """`ItemCollectionSizeLimitExceededException`, with the text that the API reference gives for transactions."""
+    return ApiError("ItemCollectionSizeLimitExceededException", "Collection size exceeded.")
+
+
 def limit_exceeded(message: str) -> ApiError:
     """`LimitExceededException`."""
     return ApiError("LimitExceededException", message)

@@ -15,13 +15,15 @@ from typing import TypeAlias
 from cluster.wire import storage_pb2
 from dynamo import codec
 from dynamo.codec import make_stamp, stamp_milliseconds
-from dynamo.errors import ApiError
+from dynamo.errors import ApiError, item_collection_too_large
 from dynamo.expressions import tree
 from dynamo.expressions.projection import project
 from dynamo.table import Table, decode_table, encode_table
 from dynamo.values import dump, load
 from replication.messages import NORMAL, Entry
 from storagenode import commands
+from storagenode.indexes import LocalIndexes, local_indexes_of, write_units
+from storagenode.item_collections import ITEM_COLLECTION_BYTES_MAX, ItemCollections
 from storagenode.operation_ids import OperationIds
 from storagenode.query import Page, run_slice
 from storagenode.storage.store import Applied, OperationIdRow, Store, WriteBatch
@@ -61,30 +63,38 @@ Decision: TypeAlias = Propose | Answer | Repeat
 class _Taken:
     """What a run of entries amounts to, in one batch for the store."""
 
-    def __init__(self, before: Applied) -> None:
+    def __init__(self, store: Store, local: LocalIndexes | None) -> None:
+        before = store.applied()
         self.batch = WriteBatch(before)
         self.ids: list[int] = []
         self.schema: Table | None = None
+        self.local = local
+        self._store = store
         self._applied = before
 
     def take(self, entry: Entry) -> None:
         """Add one entry. Depends on the entry alone (design §5)."""
         items, size, stamp, operation_id = self._applied.items, self._applied.size, self._applied.stamp, 0
+        indexes = self._applied.indexes
         if entry.kind == NORMAL:
             command = commands.decode(entry.payload)
             if isinstance(command, commands.WriteCommand):
                 header = codec.header_of(command.stored)
                 gone = bool(header.flags & codec.TOMBSTONE)
-                self.batch.items[command.key] = None if gone else command.stored
+                stored = None if gone else command.stored
+                if self.local is not None:
+                    indexes = self.local.take(self.batch, self._store, indexes, command.key, stored)
+                self.batch.items[command.key] = stored
                 items += (not gone) - (command.old_size > 0)
                 size += header.size - command.old_size
                 stamp = max(stamp, header.stamp)
                 operation_id = command.operation_id
             else:
                 self.schema = decode_table(command.definition)
+                self.local = local_indexes_of(self.schema)
                 self.batch.meta[SCHEMA_NAME] = command.definition
         self.ids.append(operation_id)
-        self._applied = Applied(entry.position, entry.epoch, stamp, items, size)
+        self._applied = Applied(entry.position, entry.epoch, stamp, items, size, indexes)
         self.batch.applied = self._applied
 
     def finish(self) -> WriteBatch:
@@ -99,16 +109,18 @@ class _Taken:
 class Partition:
     """One replica's state machine over its store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, item_collection_bytes_max: int = ITEM_COLLECTION_BYTES_MAX) -> None:
         self._store = store
         self._overlay: dict[bytes, tuple[int, bytes | None]] = {}
+        self._collections = ItemCollections(store, item_collection_bytes_max)
         self._in_flight: dict[int, tuple[int, storage_pb2.WriteReply]] = {}
         self._operations = OperationIds()
         for row in store.operation_ids():
             self._operations.add_all(row.first_position, row.stamp_ms, row.ids)
         schema = store.meta(SCHEMA_NAME)
         self._applied_schema = None if schema is None else decode_table(schema)
-        self.schema = self._applied_schema
+        self._applied_local = local_indexes_of(self._applied_schema)
+        self.schema, self._local = self._applied_schema, self._applied_local
         self._last_stamp = store.applied().stamp
 
     @property
@@ -136,35 +148,56 @@ class Partition:
         elif kind == "update":
             key = request.update.key
             old, resting_on = self._current(key)
-            outcome = decide_update(request.update, old)
+            outcome = decide_update(request.update, old, self.schema)
         else:
             key = request.delete.key
             old, resting_on = self._current(key)
             outcome = decide_delete(request.delete, old)
         if isinstance(outcome, Changed):
-            return self._propose(request.operation_id, key, old, outcome, wall_ms, position)
+            reply = storage_pb2.WriteReply(attributes=outcome.attributes, old_size=old.size, new_size=outcome.size)
+            if self._local is not None and not self._index(self._local, key, old, outcome, position, reply):
+                return Answer(failure(item_collection_too_large(), old.size), self._collections.rests_on(key))
+            return self._propose(request.operation_id, key, outcome, reply, wall_ms, position)
         if isinstance(outcome, Refused):
             return Answer(failure(outcome.error, old.size), resting_on)
-        return Answer(storage_pb2.WriteReply(attributes=outcome.attributes, old_size=old.size), resting_on)
+        reply = storage_pb2.WriteReply(attributes=outcome.attributes, old_size=old.size)
+        if self._local is not None:
+            reply.collection_size = self._collections.size(key)
+        return Answer(reply, resting_on)
+
+    def _index(
+        self, local: LocalIndexes, key: bytes, old: Old, changed: Changed, position: int, reply: storage_pb2.WriteReply
+    ) -> bool:
+        """Complete the reply by what the write does to the local indexes; False if the item collection has no room."""
+        before, after = local.of_stored(key, old.stored), local.of(key, changed.body, changed.size)
+        if not self._collections.may_grow(key, after.size - before.size):
+            return False
+        reply.local_index_units.extend(write_units(before, after))
+        reply.collection_size = self._collections.change(key, after.size - before.size, position)
+        return True
 
     def _propose(
-        self, operation_id: int, key: bytes, old: Old, changed: Changed, wall_ms: int, position: int
+        self,
+        operation_id: int,
+        key: bytes,
+        changed: Changed,
+        reply: storage_pb2.WriteReply,
+        wall_ms: int,
+        position: int,
     ) -> Propose:
         stamp = self.next_stamp(wall_ms)
         flags = codec.TOMBSTONE if changed.body is None else 0
         header = codec.ItemHeader(flags=flags, origin=0, size=changed.size, stamp=stamp, position=position)
         stored = codec.encode(key, changed.body or b"", header)
-        old_size = old.size
-        reply = storage_pb2.WriteReply(attributes=changed.attributes, old_size=old_size, new_size=changed.size)
         self._overlay[key] = (position, None if changed.body is None else stored)
         if operation_id:
             self._in_flight[operation_id] = (position, reply)
-        payload = commands.encode_write(operation_id, key, stored, old_size, reply.SerializeToString())
+        payload = commands.encode_write(operation_id, key, stored, reply.old_size, reply.SerializeToString())
         return Propose(payload, reply)
 
     def propose_schema(self, table: Table) -> bytes:
         """The payload that makes `table` the schema; from here on requests are held to it."""
-        self.schema = table
+        self.schema, self._local = table, local_indexes_of(table)
         return commands.encode_schema(encode_table(table))
 
     def next_stamp(self, wall_ms: int) -> int:
@@ -181,14 +214,15 @@ class Partition:
         """Leadership is lost: what was proposed and is not applied may or may not come back through the log."""
         self._overlay.clear()
         self._in_flight.clear()
-        self.schema = self._applied_schema
+        self._collections.abandon()
+        self.schema, self._local = self._applied_schema, self._applied_local
 
     # --- the log, on every replica ---
 
     def apply(self, entries: Sequence[Entry]) -> None:
         """Take committed entries into the store, in one transaction. Raises what the store raises; then nothing is
         taken."""
-        taken = _Taken(self._store.applied())
+        taken = _Taken(self._store, self._applied_local)
         for entry in entries:
             taken.take(entry)
         batch = taken.finish()
@@ -205,11 +239,12 @@ class Partition:
         last = taken.batch.applied.position
         if self._overlay:
             self._overlay = {key: pending for key, pending in self._overlay.items() if pending[0] > last}
+        self._collections.applied_to(last)
         self._last_stamp = max(self._last_stamp, taken.batch.applied.stamp)
         if taken.schema is not None:
-            self._applied_schema = taken.schema
+            self._applied_schema, self._applied_local = taken.schema, taken.local
             if self.schema is None or self.schema.schema_version < taken.schema.schema_version:
-                self.schema = taken.schema
+                self.schema, self._local = taken.schema, taken.local
 
     # --- reads, of the applied state ---
 
@@ -226,12 +261,13 @@ class Partition:
     def query_slice(self, request: storage_pb2.Query, page: Page) -> bool:
         """Evaluate some more rows into `page`; whether the page is finished. Raises CorruptItem."""
         assert self.schema is not None, "a partition without a schema serves nothing"
-        return run_slice(self._store, request, page)
+        return run_slice(self._store, request, page, self.schema)
 
     def statistics(self) -> storage_pb2.StatisticsReply:
         """Items and bytes of the applied state."""
         applied = self._store.applied()
-        return storage_pb2.StatisticsReply(items=applied.items, size=applied.size)
+        indexes = [storage_pb2.IndexStatistics(items=count.items, size=count.size) for count in applied.indexes]
+        return storage_pb2.StatisticsReply(items=applied.items, size=applied.size, local_indexes=indexes)
 
     def _row(self, key: bytes) -> bytes | None:
         stored = self._store.get(key)

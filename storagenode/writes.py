@@ -16,7 +16,10 @@ from dynamo.errors import ApiError, condition_failed
 from dynamo.expressions import condition as conditions
 from dynamo.expressions import tree
 from dynamo.expressions import update as updates
+from dynamo.indexes import local_entries_size
 from dynamo.item import ITEM_SIZE_MAX, item_size, size_after_update, update_too_large
+from dynamo.keys import validate_index_keys
+from dynamo.table import Table
 from dynamo.values import AttributeValue, Item, dump, load
 
 
@@ -85,8 +88,11 @@ def decide_delete(delete: storage_pb2.Delete, old: Old) -> Outcome:
     return Changed(None, 0, old.body if delete.return_old else b"")
 
 
-def decide_update(update: storage_pb2.Update, old: Old) -> Outcome:
-    """UpdateItem: evaluated on the item as it was; creates the item unless all actions only take away."""
+def decide_update(update: storage_pb2.Update, old: Old, table: Table | None = None) -> Outcome:
+    """UpdateItem: evaluated on the item as it was; creates the item unless all actions only take away.
+
+    `table`: its indexes are held to what they may take; None: there are none.
+    """
     before = old.item()
     values: list[AttributeValue] = orjson.loads(update.values) if update.values else []
     if update.condition and not conditions.holds(tree.decode_condition(update.condition), before, values):
@@ -103,8 +109,20 @@ def decide_update(update: storage_pb2.Update, old: Old) -> Outcome:
     size = item_size(after)
     if _too_large(actions, size, item_size(key)):
         return Refused(update_too_large())
+    if table is not None and (refused := _check_indexes(table, before, after, size)) is not None:
+        return refused
     body = dump(after)
     return Changed(body, size, _returned(update.return_values, old, before, body, result))
+
+
+def _check_indexes(table: Table, before: Item, after: Item, size: int) -> Refused | None:
+    try:
+        validate_index_keys(table, after, before)
+    except ApiError as error:
+        return Refused(error)
+    if size + local_entries_size(table, after, size) > ITEM_SIZE_MAX:
+        return Refused(update_too_large())
+    return None
 
 
 def _too_large(actions: tree.Update, size: int, key_size: int) -> bool:

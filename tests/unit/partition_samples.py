@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from cluster.wire import storage_pb2
 from dynamo.expressions.compile import compile_expressions
 from dynamo.item import item_size
 from dynamo.keys import row_key
-from dynamo.table import KeySchema, Table, encode_table
+from dynamo.table import Index, KeySchema, Table, encode_table
 from dynamo.values import AttributeValue, Item, dump, load
 from replication.messages import FIRST_OF_EPOCH, NORMAL, Entry
 from storagenode import commands
 from storagenode.partition import Answer, Partition, Propose, Repeat
 from storagenode.storage.memory_store import MemoryStore
+from storagenode.storage.store import Store
 
 TABLE = Table(
     id=7,
@@ -23,6 +26,16 @@ TABLE = Table(
     keys=KeySchema(hash=("pk",), range=("sk",)),
     created=0.0,
 )
+INDEXED = msgspec.structs.replace(
+    TABLE,
+    attribute_types={"pk": "S", "sk": "N", "a": "S", "b": "N"},
+    local_indexes=(
+        Index("all", KeySchema(("pk",), ("a",)), "ALL"),
+        Index("keys", KeySchema(("pk",), ("b",)), "KEYS_ONLY"),
+        Index("include", KeySchema(("pk",), ("b",)), "INCLUDE", ("c",)),
+    ),
+)
+"""TABLE with local indexes: 1 all, 2 keys, 3 include."""
 NOW_MS = 1_800_000_000_000
 
 
@@ -39,15 +52,15 @@ def key(pk: str, sk: int) -> bytes:
 class Leader:
     """Decides and applies, with positions counted up as a log would."""
 
-    def __init__(self, store: MemoryStore | None = None) -> None:
+    def __init__(self, store: Store | None = None, table: Table = TABLE, **options: int) -> None:
         self.store = store or MemoryStore()
-        self.partition = Partition(self.store)
+        self.partition = Partition(self.store, **options)
         self.position = self.partition.applied.position
         self.log: list[Entry] = []
         self._next_id = self.position
         if self.partition.schema is None:
             self._append(b"", FIRST_OF_EPOCH)
-            self._append(commands.encode_schema(encode_table(TABLE)))
+            self._append(commands.encode_schema(encode_table(table)))
             self.apply()
 
     def _append(self, payload: bytes, kind: int = NORMAL) -> None:
