@@ -29,7 +29,7 @@ SILENT_SECONDS = 2.0
 """A peer that answers nothing for so long is connected to anew: a broken network may swallow a stream without a
 word."""
 UNANSWERED_SECONDS = 3.0
-"""So is a lane whose batch is not answered for so long, though the other one lives: nothing else would be sent on it."""
+"""So is a lane whose batch is not answered for so long, though the other lives: nothing else would be sent on it."""
 
 
 class LinkHost(Protocol):
@@ -91,6 +91,7 @@ class Lane:
         self._in_flight = False
         self._sent_at = 0.0
         self._collecting = False
+        self._carried: dict[int, tuple[int, int]] = {}
 
     def push(self, frame: replication_pb2.PeerFrame) -> None:
         """Send this frame as soon as may be; it is lost when the peer is not connected."""
@@ -103,13 +104,16 @@ class Lane:
         self._collecting = True
         self._wanted.set()
 
-    def answered(self, sequence: int) -> bool:
-        """The batch of this number was answered; whether it is the one that was waited for."""
+    def answered(self, sequence: int) -> dict[int, tuple[int, int]] | None:
+        """The batch of this number was answered; None if it is not the one that was waited for.
+
+        Returns whom it carried something from and to: (our replica, theirs) by partition.
+        """
         if not self._in_flight or sequence != self._sequence:
-            return False
+            return None
         self._in_flight = False
         self.kick()
-        return True
+        return self._carried
 
     def look_after(self, now: float) -> None:
         """Connect anew if the batch in flight has got lost."""
@@ -165,6 +169,7 @@ class Lane:
         self._sequence += 1
         self._in_flight = True
         self._sent_at = self._link.now()
+        self._carried = {append.partition: (append.from_replica, append.to_replica) for append in appends}
         frame = self._link.frame()
         frame.appends.sequence = self._sequence
         frame.appends.appends.extend(appends)
@@ -274,12 +279,25 @@ class PeerLink:
             reply = BeatReply(frame.beat_reply.sequence, frame.beat_reply.unfollowed)
             if unfollowed := self.beats.answered(reply, self._last_heard):
                 self._host.not_followed(self, unfollowed)
-        elif frame.HasField("appended") and lane.answered(frame.appended.sequence):
-            for appended in frame.appended.appended:
-                hosted = self._host.hosted(appended.partition, appended.to_replica)
-                if hosted is not None:
-                    self._fetching.discard(hosted)
-                    hosted.step(convert.append_reply_from_wire(appended))
+        elif frame.HasField("appended"):
+            self._take_answer(frame.appended, lane)
+
+    def _take_answer(self, answer: replication_pb2.AppendBatchReply, lane: Lane) -> None:
+        carried = lane.answered(answer.sequence)
+        if carried is None:
+            return
+        unanswered = dict(carried)
+        for appended in answer.appended:
+            unanswered.pop(appended.partition, None)
+            if (hosted := self._host.hosted(appended.partition, appended.to_replica)) is not None:
+                self._fetching.discard(hosted)
+                hosted.step(convert.append_reply_from_wire(appended))
+        for partition, (replica, peer) in unanswered.items():
+            # The replica is not open there, or not yet. The answer to a beat will say that it does not follow, and ask
+            # for another try.
+            if (hosted := self._host.hosted(partition, replica)) is not None:
+                self._fetching.discard(hosted)
+                hosted.replica.lane_broken(peer)
 
     def changed(self) -> None:
         """A lane has a new stream: what was in flight on the old one may not have arrived."""
