@@ -46,10 +46,10 @@ class Killer:
 
     async def kill(self, target: Target) -> Kill:
         """One kill, from a whole cluster to a whole cluster."""
-        before = await self._cluster.whole(TABLE)
+        before = await self._whole()
         await self._writes_to(before)
         kill, led = await self._strike(target, before)
-        after = await self._cluster.whole(TABLE)
+        after = await self._whole()
         kill.recovered = time.monotonic()
         await self._writes_to(after)
         for partition in led:
@@ -58,6 +58,10 @@ class Killer:
         kill.failed = len(self._load.failed_between(kill.at, time.monotonic()))
         self.kills.append(kill)
         return kill
+
+    async def _whole(self) -> list[PartitionView]:
+        """The partitions of the load's table, once everything is well."""
+        return [partition for partition in await self._cluster.whole() if partition.table == TABLE]
 
     async def _strike(self, target: Target, before: list[PartitionView]) -> tuple[Kill, list[PartitionView]]:
         """Kill and see it started again; the kill, and the partitions that lost their leader."""

@@ -46,6 +46,7 @@ def free_port() -> int:
 class PartitionView:
     """One partition as `trizone status` shows it. `low` and `high` are its first and last hash."""
 
+    table: str
     id: int
     low: bytes
     high: bytes
@@ -100,18 +101,18 @@ class RealCluster:
         """Process ids by name."""
         return await asyncio.to_thread(pids_of, self.data)
 
-    async def partitions(self, table: str) -> list[PartitionView]:
-        """The table's partitions, in order of their ranges."""
+    async def partitions(self) -> list[PartitionView]:
+        """The partitions of all tables, in order of tables and ranges."""
         status: dict[str, Any] = await asyncio.to_thread(status_of, self.data)
-        return [_view(partition) for partition in status["partitions"] if partition["table"] == table]
+        return [_view(partition) for partition in status["partitions"]]
 
-    async def whole(self, table: str) -> list[PartitionView]:
+    async def whole(self) -> list[PartitionView]:
         """Wait until every partition has a leader and three replicas that have applied what the leader's log held."""
         wanted: dict[int, int] = {}
         views: list[PartitionView] = []
 
         async def caught_up() -> list[PartitionView]:
-            views[:] = await self.partitions(table)
+            views[:] = await self.partitions()
             for view in views:
                 if view.leader is not None:
                     wanted.setdefault(view.id, view.positions[view.leader][0])
@@ -186,7 +187,9 @@ def _view(partition: dict[str, Any]) -> PartitionView:
         for replica in partition["replicas"]
         if replica["position"] is not None
     }
-    return PartitionView(partition["partition"], low, high, partition["epoch"], partition["leader"], positions)
+    return PartitionView(
+        partition["table"], partition["partition"], low, high, partition["epoch"], partition["leader"], positions
+    )
 
 
 def _is_whole(view: PartitionView, wanted: dict[int, int]) -> bool:

@@ -48,7 +48,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[RealCluster]:
 
 
 async def test_nothing_is_acknowledged_while_both_followers_are_stopped(cluster: RealCluster) -> None:
-    partitions = await cluster.whole(TABLE)
+    partitions = await cluster.whole()
     partition, pids = partitions[0], await cluster.pids()
     key = key_in(partition, "held-back")
     client = client_of(cluster)
@@ -66,7 +66,7 @@ async def test_nothing_is_acknowledged_while_both_followers_are_stopped(cluster:
 
 
 async def test_no_reply_precedes_the_flushes_of_two_nodes(cluster: RealCluster, tmp_path: Path) -> None:
-    nodes = sorted({node for partition in await cluster.whole(TABLE) for node in partition.positions})
+    nodes = sorted({node for partition in await cluster.whole() for node in partition.positions})
     pids = await cluster.pids()
     tracers = {name: Tracer(pids[name], tmp_path / f"{name}.strace") for name in [*nodes, "router-1"]}
     try:
@@ -110,7 +110,7 @@ async def test_any_one_data_directory_may_be_lost(tmp_path: Path, report: Report
         load = Load()
         async with under_load(load, [client_of(cluster, f"writer-{number}") for number in range(8)], SEED):
             await until(lambda: _written(load), f"{ITEMS} writes")
-        partitions = await cluster.whole(TABLE)
+        partitions = await cluster.whole()
         leader = str(partitions[0].leader)
         nodes = sorted(partitions[0].positions)
         await client.close()
