@@ -47,6 +47,7 @@ class StorageNodeSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fi
     log_bytes_max: Bytes = 8 << 30
     disk_reserve_bytes: Bytes = 64 << 20
     map_size_bytes: Bytes = 32 << 30
+    item_collection_bytes_max: Bytes = 10 << 30
 
 
 class AutoAdminSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -43,6 +43,11 @@ class Host(Protocol):
     flusher: Flusher
 
     @property
+    def item_collection_bytes_max(self) -> int:
+        """What the items of one partition key may come to, in tables with local indexes."""
+        ...
+
+    @property
     def short_of_space(self) -> bool:
         """Whether writes that may grow the data are to be refused."""
         ...
@@ -102,7 +107,7 @@ class HostedReplica:
         self.store = store
         self.nodes = nodes
         self._others = others  # shared with the replica's contact
-        self.partition = Partition(store)
+        self.partition = Partition(store, item_collection_bytes_max=host.item_collection_bytes_max)
         self.wanted_schema: Table | None = None
         self.dropped = False
         self.led_epoch = 0  # the last epoch in which it led

@@ -212,6 +212,11 @@ class StorageNode:
         """Whether the disk has less room than its reserve: reads, deletes and repairs go on, the rest is refused."""
         return self.flusher.short_of_space or self.disk_free < self.settings.disk_reserve_bytes
 
+    @property
+    def item_collection_bytes_max(self) -> int:
+        """What the items of one partition key may come to, in tables with local indexes."""
+        return self.settings.item_collection_bytes_max
+
     def hosted(self, partition: int) -> HostedReplica | None:
         """This node's replica of the partition."""
         return self.replicas.get(partition)

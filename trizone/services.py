@@ -6,7 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from autoadmin.service import AutoAdmin
 from autoadmin.state import MemoryState
@@ -30,9 +30,11 @@ SEGMENT_BYTES = 4 << 20
 class Services:
     """Auto-admin, one storage node per zone and a router; ready when `async with` has entered."""
 
-    def __init__(self, region: str, folder: Path) -> None:
+    def __init__(self, region: str, folder: Path, **node_settings: Any) -> None:
+        """`node_settings`: settings of the storage nodes that are not to be their defaults."""
         self._region = region
         self._folder = folder
+        self._node_settings: dict[str, Any] = {"log_segment_bytes": SEGMENT_BYTES, **node_settings}
         self._network = MemoryNetwork()
         self._clock = SystemClock()
         self._random = SystemRandom()
@@ -87,7 +89,7 @@ class Services:
             zone=zone,
             data=str(data),
             auto_admins=(self.auto_admin.address,),
-            log_segment_bytes=SEGMENT_BYTES,
+            **self._node_settings,
         )
         disk = LocalDisk()
         seams = Seams(
