@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dynamo.item import item_size
+from dynamo.item import ITEM_SIZE_MAX, item_size, item_too_large
 from dynamo.keys import index_row_key
 from dynamo.table import Index, Table
 from dynamo.values import Item, dump
@@ -51,9 +51,15 @@ def projected_names(table: Table, index: Index) -> frozenset[str] | None:
     return frozenset((*table.keys.attributes, *index.keys.attributes, *included))
 
 
+def check_put_size(table: Table, item: Item, size: int) -> None:
+    """An item to be put, of `size` bytes, may not be too large with its entries in local indexes; its index keys have
+    been checked. Raises ValidationException."""
+    if size + local_entries_size(table, item, size) > ITEM_SIZE_MAX:
+        raise item_too_large()
+
+
 def local_entries_size(table: Table, item: Item, size: int) -> int:
-    """DynamoDB's bytes of the entries that an item with valid index keys has in the local indexes. The item, of `size`
-    bytes, and they together may not exceed `item.ITEM_SIZE_MAX`."""
+    """DynamoDB's bytes of the entries that an item of `size` bytes, with valid index keys, has in the local indexes."""
     total = 0
     for index in table.local_indexes:
         if all(name in item for name in index.keys.range):

@@ -9,6 +9,7 @@ from cluster.wire import storage_pb2
 from dynamo.errors import ApiError, in_envelope
 from dynamo.expressions.key_rules import check_key_paths
 from dynamo.expressions.request import compile_request
+from dynamo.indexes import check_put_size
 from dynamo.item import ITEM_SIZE_MAX, item_size, item_too_large
 from dynamo.keys import HASH_SIZE, row_key, validate_index_keys, validate_item_key
 from dynamo.table import Table
@@ -40,6 +41,7 @@ def _plan(body: dict[str, Any], context: RequestContext) -> Plan:
         check_key_paths(compiled, table)
         validate_item_key(table, item)
         validate_index_keys(table, item)
+        check_put_size(table, item, size)
         key = row_key(table.keys, table.attribute_types, item)
         put = storage_pb2.Put(
             key=key,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dynamo.indexes import IndexProjection, local_entries_size, projected_names
-from dynamo.item import item_size
+from dynamo.errors import ApiError
+from dynamo.indexes import IndexProjection, check_put_size, local_entries_size, projected_names
+from dynamo.item import ITEM_SIZE_MAX, item_size
 from dynamo.keys import row_key
 from dynamo.table import Index, KeySchema, Table
 from dynamo.values import Item, dump, load
@@ -58,3 +59,17 @@ def test_the_size_of_all_entries_of_an_item() -> None:
     assert local_entries_size(TABLE, ITEM, size) == sum(entry.size for entry in entries if entry is not None)
     sparse: Item = {name: value for name, value in ITEM.items() if name != "l"}
     assert local_entries_size(TABLE, sparse, item_size(sparse)) == 0
+
+
+def test_an_item_and_its_entries_have_one_limit() -> None:
+    def of(length: int) -> Item:
+        """The item itself and the index that projects all hold `v`."""
+        return {**{name: ITEM[name] for name in ("pk", "sk", "l")}, "v": {"S": "x" * length}}
+
+    empty = item_size(of(0)) + local_entries_size(TABLE, of(0), item_size(of(0)))
+    length = (ITEM_SIZE_MAX - empty) // 2
+    check_put_size(TABLE, of(length), item_size(of(length)))
+    with pytest.raises(ApiError, match="Item size has exceeded the maximum allowed size"):
+        check_put_size(TABLE, of(length + 1), item_size(of(length + 1)))
+    sparse: Item = {name: value for name, value in of(length + 1).items() if name != "l"}
+    check_put_size(TABLE, sparse, item_size(sparse))
