@@ -200,7 +200,7 @@ def _map(raw: dict[str, Any], depth: int) -> Item:
     changed: Item = {}
     for name, value in raw.items():
         if not name or len(name) > _NAME_LENGTH_SAFE:
-            _check_name(name)
+            check_attribute_name(name)
         if type(value) is dict and len(value) == 1:
             (kind,) = value
             content = value[kind]
@@ -249,7 +249,8 @@ def too_deep() -> ApiError:
     )
 
 
-def _check_name(name: str) -> None:
+def check_attribute_name(name: str) -> None:
+    """Raises ApiError for the name of an attribute that is empty or too long."""
     if not name:
         raise validation(_INVALID + "Attribute name must not be empty")
     if len(name.encode()) > ATTRIBUTE_NAME_SIZE_MAX:

@@ -35,7 +35,7 @@ from dynamo.expressions.tree import (
     Value,
 )
 from dynamo.expressions.types import ADDABLE, SETS, type_of
-from dynamo.values import AttributeValue, canonical_value, compare
+from dynamo.values import AttributeValue, canonical_value, check_attribute_name, compare
 
 _INVALID = "One or more parameter values were invalid: "
 
@@ -116,6 +116,12 @@ def compile_key_conditions(conditions: Mapping[str, Any], slots: Slots) -> Condi
     return _joined(And, [_condition(name, each, slots) for name, each in conditions.items()])
 
 
+def _attribute(name: str) -> Path:
+    """The path to a whole attribute, whose name may be one."""
+    check_attribute_name(name)
+    return Path((name,))
+
+
 # --- conditions ---
 
 
@@ -169,11 +175,11 @@ def _existence(name: str, exists: bool | None, value: Any, slots: Slots) -> Cond
     if exists is False:
         if value is not None:
             raise validation(f"{_INVALID}Value cannot be used when Exists is false for Attribute: {name}")
-        return AttributeNotExists(Path((name,)))
+        return AttributeNotExists(_attribute(name))
     if value is None:
         shown = "null" if exists is None else "true"
         raise validation(f"{_INVALID}Value must be provided when Exists is {shown} for Attribute: {name}")
-    return Compare("=", Path((name,)), slots.take(canonical_value(value)))
+    return Compare("=", _attribute(name), slots.take(canonical_value(value)))
 
 
 def _condition(name: str, condition: Mapping[str, Any], slots: Slots) -> Condition:
@@ -183,7 +189,7 @@ def _condition(name: str, condition: Mapping[str, Any], slots: Slots) -> Conditi
 def _compared(name: str, operator: str, arguments: Sequence[Any] | None, slots: Slots) -> Condition:
     values = [canonical_value(argument) for argument in arguments or ()]
     _check_arguments(operator, values)
-    path = Path((name,))
+    path = _attribute(name)
     taken = [slots.take(value) for value in values]
     if operator in _COMPARISONS:
         return Compare(_COMPARISONS[operator], path, taken[0])
@@ -227,7 +233,7 @@ def _update(updates: Mapping[str, Any], slots: Slots) -> Update:
 
 
 def _action(name: str, update: Mapping[str, Any], slots: Slots) -> Action:
-    path, action, raw = Path((name,)), update.get("Action") or "PUT", update.get("Value")
+    path, action, raw = _attribute(name), update.get("Action") or "PUT", update.get("Value")
     if raw is None:
         if action != "DELETE":
             raise validation(f"{_INVALID}Only DELETE action is allowed when no attribute value is specified")
@@ -250,5 +256,6 @@ def _projection(names: Sequence[str]) -> Projection:
     for name in names:
         if name in seen:
             raise validation(f"{_INVALID}Duplicate value in attribute name: {name}")
+        check_attribute_name(name)
         seen.add(name)
     return paths_of(list(names))

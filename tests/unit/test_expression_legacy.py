@@ -244,3 +244,12 @@ def test_operators_that_no_key_takes(operator: str) -> None:
     assert refusal(key_conditions={"pk": condition(operator)}) == (
         "Attempted conditional constraint is not an indexable operation"
     )
+
+
+@pytest.mark.parametrize("name", ["", "n" * 65_536, "é" * 32_768])
+@pytest.mark.parametrize("parameter", ["expected", "filter", "attribute_updates", "attributes_to_get"])
+def test_names_that_no_attribute_can_have(parameter: str, name: str) -> None:  # case 68
+    condition, update = {"ComparisonOperator": "NOT_NULL"}, {"Action": "DELETE"}
+    given = {"attribute_updates": {name: update}, "attributes_to_get": [name]}.get(parameter, {name: condition})
+    with pytest.raises(ApiError, match="Attribute name"):
+        compile_legacy(**{parameter: given})  # type: ignore[arg-type]
