@@ -7,6 +7,7 @@ import json
 import socket
 import zlib
 from base64 import b64encode
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -100,7 +101,7 @@ def test_a_body_of_more_than_16_mb_is_refused(http: Http) -> None:
 
 # --- case 8: compressed bodies ---
 
-DEFLATED = {"gzip": gzip.compress, "deflate": zlib.compress}
+DEFLATED: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress}
 
 
 @pytest.mark.parametrize("coding", DEFLATED)
@@ -207,14 +208,15 @@ BAD = [(case, value) for case, values in BAD_VALUES.items() for value in values]
 def test_values_that_are_not_of_their_type(http: Http, simple: str, case: int, value: Any, place: str) -> None:
     stored = s()
     values = {"ExpressionAttributeValues": {":v": value}}
-    operation, members = {
+    places: dict[str, tuple[str, dict[str, Any]]] = {
         "item": ("PutItem", {"Item": {"p": stored, "v": value}}),
         "update": ("UpdateItem", {"Key": {"p": stored}, "UpdateExpression": "SET v = :v", **values}),
         "filter": ("Scan", {"FilterExpression": "v = :v", **values}),
         "condition": ("DeleteItem", {"Key": {"p": stored}, "ConditionExpression": "v = :v", **values}),
         "key": ("GetItem", {"Key": {"p": value}}),
         "start": ("Scan", {"ExclusiveStartKey": {"p": value}}),
-    }[place]
+    }
+    operation, members = places[place]
     answer = http.send(operation, {"TableName": simple, **members})
     assert answer.status == 400
     assert answer.error in (SERIALIZATION, VALIDATION)
