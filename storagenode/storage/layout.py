@@ -109,6 +109,11 @@ def token_age_key(position: int) -> bytes:
     return TOKEN_AGE + _POSITION.pack(position)
 
 
+def position_of(key: bytes) -> int:
+    """The position in the key of a change row or of a token's age."""
+    return int(_POSITION.unpack_from(key, 1)[0])
+
+
 def meta_key(name: bytes) -> bytes:
     """The key of a named row."""
     return _NAMED + name
@@ -123,6 +128,14 @@ def format_row(partition: int, replica: int) -> bytes:
     """The versions of all forms, and whose store it is."""
     versions = b"".join(prefix + bytes((version,)) for prefix, version in sorted(VERSIONS.items()))
     return checked(_POSITION.pack(partition) + _POSITION.pack(replica) + versions)
+
+
+def is_copy_of(row: bytes | None, partition: int) -> bool:
+    """Whether a format row is of some replica of the partition, with today's versions. Raises StoreBroken."""
+    if row is None:
+        return False
+    (replica,) = _POSITION.unpack_from(row, _CHECKSUM.size + _POSITION.size)
+    return unchecked(row) == unchecked(format_row(partition, replica))
 
 
 def encode_applied(applied: Applied) -> bytes:

@@ -6,18 +6,24 @@ position; after a crash of the machine it is thrown away (`marks.py`).
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from functools import partial as bound
 from typing import Final, TypeAlias, cast
 
 import lmdb
 
 from cluster.disk import Disk
 from storagenode.storage import layout
-from storagenode.storage.store import SCHEMA, Applied, OperationIdRow, StoreBroken, StoreFull, WriteBatch
+from storagenode.storage.lmdb_copy import LmdbCopy, LmdbRestoration
+from storagenode.storage.store import SCHEMA, Applied, OperationIdRow, Space, StoreBroken, StoreFull, WriteBatch
 
 MAP_BYTES: Final = 32 << 30
 """Address space, not memory or disk. Fixed, since it cannot change while transactions are open."""
+META_PAGES: Final = 2
+COPIES_MAX: Final = 4
+"""Copies of one store remembered, so that they end before it does; more are never under way."""
 TRASH_SECONDS: Final = 24 * 3600
 """How long the store of a dropped replica is kept."""
 
@@ -29,15 +35,31 @@ _Rows: TypeAlias = Iterator[tuple[bytes, bytes]]
 class LmdbStore:
     """One environment. Reads may come from any thread, writes from one at a time."""
 
-    def __init__(self, path: str, partition: int, replica: int, *, map_bytes: int = MAP_BYTES) -> None:
-        """Open, or create in an existing folder. Raises StoreBroken if it is damaged or another replica's."""
+    def __init__(
+        self, path: str, partition: int, replica: int, *, map_bytes: int = MAP_BYTES, copied: bool = False
+    ) -> None:
+        """Open, or create in an existing folder. Raises StoreBroken if it is damaged or another replica's.
+
+        `copied`: `path` is a file, the copy of some replica's store of the same partition; it becomes this replica's.
+        """
         with _lmdb_errors():
             self._environment = lmdb.open(
-                path, map_size=map_bytes, sync=False, metasync=False, create=True, max_spare_txns=2, lib_version=1
+                path,
+                map_size=map_bytes,
+                subdir=not copied,
+                sync=False,
+                metasync=False,
+                create=not copied,
+                max_spare_txns=2,
+                lib_version=1,
             )
+        self._copies: list[LmdbCopy] = []
+        self._syncing = threading.Lock()
         try:
             with _lmdb_errors():
-                self._claim(layout.format_row(partition, replica))
+                if copied:
+                    self._require_copy_of(partition)
+                self._claim(layout.format_row(partition, replica), anew=copied)
                 with self._environment.begin() as reading:
                     self._applied = layout.decode_applied(reading.get(layout.APPLIED_KEY))
         except BaseException:
@@ -112,12 +134,36 @@ class LmdbStore:
 
     def sync(self) -> None:
         """Make everything durable."""
-        with _lmdb_errors():
+        with _lmdb_errors(), self._syncing:
             self._environment.sync(True)
 
+    def space(self) -> Space:
+        """The file up to its last page, and the pages of its tree."""
+        with _lmdb_errors():
+            stat, info = self._environment.stat(), self._environment.info()
+        pages = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
+        return Space((info["last_pgno"] + 1) * stat["psize"], (pages + META_PAGES) * stat["psize"])
+
+    def copy(self) -> LmdbCopy:
+        """A copy under a read transaction that ends with it: until then the file may grow."""
+        with _lmdb_errors():
+            reading = self._environment.begin()
+        try:
+            applied = layout.decode_applied(reading.get(layout.APPLIED_KEY))
+        except BaseException:
+            reading.abort()
+            raise
+        write = bound(self._environment.copyfd, compact=True, txn=reading)
+        copy = LmdbCopy(applied, write, reading.abort, _translated)
+        self._copies = [*self._copies[-COPIES_MAX:], copy]
+        return copy
+
     def close(self) -> None:
-        """Close without syncing."""
-        self._environment.close()
+        """Close without syncing. Copies end, and a sync under way is waited for."""
+        for copy in self._copies:
+            copy.close()
+        with self._syncing:
+            self._environment.close()
 
     def _get(self, key: bytes) -> bytes | None:
         try:
@@ -127,11 +173,17 @@ class LmdbStore:
         except lmdb.Error as error:
             raise _translated(error) from error
 
-    def _claim(self, row: bytes) -> None:
+    def _require_copy_of(self, partition: int) -> None:
+        with self._environment.begin() as reading:
+            found = reading.get(layout.FORMAT_KEY)
+        if not layout.is_copy_of(found, partition):
+            raise StoreBroken(f"{self._environment.path()} is no copy of partition {partition} in today's format")
+
+    def _claim(self, row: bytes, *, anew: bool) -> None:
         """Write whose store this is, or check it."""
         with self._environment.begin() as reading:
             found = reading.get(layout.FORMAT_KEY)
-        if found is None:
+        if found is None or anew:
             with self._environment.begin(write=True) as writing:
                 writing.put(layout.FORMAT_KEY, row)
         elif found != row:
@@ -169,6 +221,13 @@ class LmdbStores:
             partition, _, replica = name.partition("-")
             found.append((int(partition, 16), int(replica, 16)))
         return found
+
+    def restore(self, partition: int, replica: int) -> LmdbRestoration:
+        """Begin to make a store from a copy."""
+        path = self._path(partition, replica)
+        if not self._disk.exists(path):
+            self._disk.make_directory(path)
+        return LmdbRestoration(self._disk, path, lambda file: LmdbStore(file, partition, replica, copied=True))
 
     def retire(self, partition: int, replica: int) -> None:
         """Move a closed store to the trash, named after the time so that `empty_trash` knows its age."""
@@ -240,7 +299,7 @@ def _lmdb_errors() -> Iterator[None]:
         raise _translated(error) from error
 
 
-def _translated(error: lmdb.Error) -> Exception:
+def _translated(error: Exception) -> Exception:
     """Whether an LMDB error is for lack of room. A full file system comes as a short write that says no more."""
     if isinstance(error, (lmdb.MapFullError, lmdb.DiskError)) or "SHORT_WRITE" in str(error):
         return StoreFull(str(error))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_left, insort
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from typing import Final
 
 from storagenode.storage import layout
-from storagenode.storage.store import SCHEMA, Applied, OperationIdRow, WriteBatch
+from storagenode.storage.store import SCHEMA, Applied, OperationIdRow, Space, StoreBroken, WriteBatch
+
+_ROW: Final = struct.Struct("<II")
 
 
 class MemoryStore:
@@ -77,6 +81,30 @@ class MemoryStore:
     def sync(self) -> None:
         """Nothing to do."""
 
+    def space(self) -> Space:
+        """The rows' own bytes."""
+        size = sum(len(key) + len(value) for key, value in self._rows.items())
+        return Space(size, size)
+
+    def copy(self) -> MemoryCopy:
+        """A copy of the store as it is now."""
+        return MemoryCopy([(key, self._rows[key]) for key in self._keys], self._applied)
+
+    def load(self, data: bytes) -> None:
+        """Take the rows of a copy. Raises StoreBroken."""
+        offset = 0
+        try:
+            while offset < len(data):
+                key_bytes, value_bytes = _ROW.unpack_from(data, offset)
+                start = offset + _ROW.size
+                offset = start + key_bytes + value_bytes
+                if offset > len(data):
+                    raise StoreBroken("a copy is cut short")
+                self._put(data[start : start + key_bytes], data[start + key_bytes : offset])
+        except struct.error as error:
+            raise StoreBroken("a copy is cut short") from error
+        self._applied = layout.decode_applied(self._rows.get(layout.APPLIED_KEY))
+
     def close(self) -> None:
         """Nothing to do: the rows stay."""
 
@@ -108,6 +136,52 @@ class MemoryStore:
             self._put(key, None)
 
 
+class MemoryCopy:
+    """All rows as lengths, key and value, one after another."""
+
+    def __init__(self, rows: list[tuple[bytes, bytes]], applied: Applied) -> None:
+        self.applied = applied
+        self._data = b"".join(_ROW.pack(len(key), len(value)) + key + value for key, value in rows)
+        self._offset = 0
+        self._closed = False
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, fewer only at the end."""
+        if self._closed:
+            raise ValueError("the copy is closed")
+        self._offset += size
+        return self._data[self._offset - size : self._offset]
+
+    def close(self) -> None:
+        """End it."""
+        self._closed = True
+
+
+class MemoryRestoration:
+    """A store made from a `MemoryCopy`."""
+
+    def __init__(self, place: Callable[[MemoryStore], None]) -> None:
+        self._place = place
+        self._data = bytearray()
+        self._store = MemoryStore()
+
+    def write(self, data: bytes) -> None:
+        """The next bytes of the copy."""
+        self._data += data
+
+    def open(self) -> MemoryStore:
+        """The store, not yet in its place."""
+        self._store.load(bytes(self._data))
+        return self._store
+
+    def place(self) -> None:
+        """Put it in its place."""
+        self._place(self._store)
+
+    def discard(self) -> None:
+        """Nothing to do."""
+
+
 class MemoryStores:
     """The stores of a simulated node."""
 
@@ -121,6 +195,14 @@ class MemoryStores:
     def existing(self) -> list[tuple[int, int]]:
         """(partition, replica) of every store that is there."""
         return sorted(self._stores)
+
+    def restore(self, partition: int, replica: int) -> MemoryRestoration:
+        """Begin to make a store from a copy."""
+
+        def place(store: MemoryStore) -> None:
+            self._stores[partition, replica] = store
+
+        return MemoryRestoration(place)
 
     def retire(self, partition: int, replica: int) -> None:
         """Put a store away that was dropped by order."""

@@ -104,6 +104,31 @@ class WriteBatch:
             self.operation_ids = OperationIdRow(first_position, stamp_ms, tuple(ids))
 
 
+class Space(NamedTuple):
+    """What a store takes, in bytes."""
+
+    file: int
+    live: int
+    """Of that, what holds rows; the rest is free for new ones."""
+
+
+class StoreCopy(Protocol):
+    """A compact copy of a store as it was at one moment, in the store's own form. Reads and writes go on meanwhile."""
+
+    @property
+    def applied(self) -> Applied:
+        """How far the log was applied at that moment."""
+        ...
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, fewer only at the end; blocks. Raises StoreError; ValueError if it was closed."""
+        ...
+
+    def close(self) -> None:
+        """End it, finished or not. Closing the store does so, too."""
+        ...
+
+
 class Store(Protocol):
     """The applied state of one partition replica. Reads see whole writes only. Errors are StoreErrors."""
 
@@ -158,8 +183,36 @@ class Store(Protocol):
         """Make everything durable. Raises StoreBroken: then the store is not to be trusted after a restart."""
         ...
 
+    def space(self) -> Space:
+        """What the store takes."""
+        ...
+
+    def copy(self) -> StoreCopy:
+        """A copy of the store as it is now. Call it where `write` is called."""
+        ...
+
     def close(self) -> None:
         """Close without syncing. No scan may be open."""
+        ...
+
+
+class Restoration(Protocol):
+    """A store that is made from a copy of the same partition's, whichever replica's that was. All calls block."""
+
+    def write(self, data: bytes) -> None:
+        """The next bytes of the copy. Raises StoreError."""
+        ...
+
+    def open(self) -> Store:
+        """All is written: the store, not yet in its place. Raises StoreBroken if this is no copy of the partition."""
+        ...
+
+    def place(self) -> None:
+        """Put the opened store in the place of the replica's present one, which is to be closed and not used again."""
+        ...
+
+    def discard(self) -> None:
+        """Give up; the replica's present store stays as it is."""
         ...
 
 
@@ -172,6 +225,10 @@ class Stores(Protocol):
 
     def existing(self) -> list[tuple[int, int]]:
         """(partition, replica) of every store that is there."""
+        ...
+
+    def restore(self, partition: int, replica: int) -> Restoration:
+        """Begin to make a replica's store from a copy."""
         ...
 
     def retire(self, partition: int, replica: int) -> None:
