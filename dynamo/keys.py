@@ -123,6 +123,13 @@ def encode_range(kind: str, content: str) -> bytes:
     return b"".join([*full, last.ljust(_GROUP, b"\0"), bytes((len(last),))])
 
 
+def encode_range_prefix(kind: str, content: str) -> bytes:
+    """What the forms of all values that begin with this one begin with, and no others."""
+    value = _ordered(kind, content)
+    whole = len(value) // _GROUP * _GROUP
+    return b"".join(value[at : at + _GROUP] + b"\xff" for at in range(0, whole, _GROUP)) + value[whole:]
+
+
 def decode_range(data: bytes, at: int = 0) -> tuple[bytes, int]:
     """The bytes that `encode_range` delimited at `at`, and where the next value begins."""
     value = bytearray()

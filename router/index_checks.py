@@ -63,6 +63,8 @@ def _check_global(indexes: list[dict[str, Any]], defined: Sequence[str], billing
                 f"{INVALID}ProvisionedThroughput should not be specified for index: {index['IndexName']} when "
                 "BillingMode is PAY_PER_REQUEST"
             )
+        if billing != "PAY_PER_REQUEST" and not index.get("ProvisionedThroughput"):
+            raise validation(f"{INVALID}ProvisionedThroughput is not specified for index: {index['IndexName']}")
     if len(indexes) > GLOBAL_INDEXES_MAX:
         raise validation(f"{INVALID}GlobalSecondaryIndex count exceeds the per-table limit of {GLOBAL_INDEXES_MAX}")
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from cluster.wire import storage_pb2
-from dynamo.capacity import read_units
+from dynamo.capacity import READ_UNIT_SIZE, read_units
 from dynamo.errors import ApiError, validation
-from dynamo.keys import HASH_SIZE, prefix_end, row_key, validate_key
-from dynamo.table import Table
+from dynamo.keys import HASH_SIZE, prefix_end
 from dynamo.values import Item, canonical_item
 from router.consumed import body_of, consumed_member
+from router.read_target import ReadTarget, invalid_start
 
 PAGE_BYTES_MAX = 1 << 20
 """DynamoDB's bytes of all rows evaluated for one answer: 1 MB."""
@@ -31,6 +31,7 @@ class Page:
         self._count = 0
         self._scanned_count = 0
         self._size = 0
+        self._fetched_units = 0
         self._last_key_attributes = b""
 
     def add(self, reply: storage_pb2.QueryReply) -> bool:
@@ -40,7 +41,9 @@ class Page:
         self._count += reply.count
         self._scanned_count += reply.scanned_count
         self._size += reply.size
-        self.bytes_left = max(1, PAGE_BYTES_MAX - self._size)  # the next partition gives at least one row
+        self._fetched_units += reply.fetched_units
+        read = self._size + self._fetched_units * READ_UNIT_SIZE
+        self.bytes_left = max(1, PAGE_BYTES_MAX - read)  # the next partition gives at least one row
         self._last_key_attributes = reply.last_key_attributes
         if self._limited:
             self.limit_left -= reply.scanned_count
@@ -48,7 +51,7 @@ class Page:
                 return True
         return bool(reply.last_key)
 
-    def body(self, request: Mapping[str, Any], table: Table) -> bytes:
+    def body(self, request: Mapping[str, Any], target: ReadTarget) -> bytes:
         """The answer's body."""
         last = self._last_key_attributes
         counted = request.get("Select") == "COUNT"
@@ -57,14 +60,21 @@ class Page:
             b"" if counted else b',"Items":[%b]' % b",".join(self._items),
             b',"ScannedCount":%d' % self._scanned_count,
             b',"LastEvaluatedKey":' + last if last else b"",
-            self._consumed(request, table),
+            self._consumed(request, target),
         )
 
-    def _consumed(self, request: Mapping[str, Any], table: Table) -> bytes:
+    def _consumed(self, request: Mapping[str, Any], target: ReadTarget) -> bytes:
         detail = request.get("ReturnConsumedCapacity")
         if detail is None:
             return b""
-        return consumed_member(table, read_units(self._size, request.get("ConsistentRead", False)), detail)
+        consistent = request.get("ConsistentRead", False)
+        units = read_units(self._size, consistent)
+        if target.index is None:
+            return consumed_member(target.table, units, detail)
+        if target.local_index:
+            fetched = self._fetched_units * (1.0 if consistent else 0.5)
+            return consumed_member(target.table, fetched, detail, local_indexes={target.index.name: units})
+        return consumed_member(target.table, 0.0, detail, global_indexes={target.index.name: units})
 
 
 # --- where a page begins ---
@@ -78,22 +88,7 @@ def canonical_start_key(request: Mapping[str, Any]) -> Item | None:
     try:
         return canonical_item(raw)
     except ApiError as error:
-        raise _invalid_start(error) from None
-
-
-def start_row(table: Table, key: Item) -> bytes:
-    """The row key of a start key. Raises ValidationException unless it holds just the table's key attributes."""
-    try:
-        validate_key(table, key)
-    except ApiError as error:
-        raise _invalid_start(error) from None
-    return row_key(table.keys, table.attribute_types, key)
-
-
-def _invalid_start(error: ApiError) -> ApiError:
-    if error.type != "ValidationException":
-        return error
-    return validation(f"The provided starting key is invalid: {error.message}")
+        raise invalid_start(error) from None
 
 
 # --- segments ---

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
-from dynamo.table import KeySchema, Table
+import msgspec
+
+from dynamo.table import Table
+from router import description_parts as parts
 from router.context import ACCOUNT_ID
+from router.index_description import Counts, describe_global
 
-ON_DEMAND_READ_UNITS = 12_000
-ON_DEMAND_WRITE_UNITS = 4_000
-"""What a new on-demand table sustains at once, which is also its warm throughput."""
-
-SECONDS_A_DAY = 86_400
+NO_COUNTS: Mapping[str, Counts] = MappingProxyType({})
 
 
 def table_arn(region: str, name: str) -> str:
@@ -20,70 +22,60 @@ def table_arn(region: str, name: str) -> str:
 
 
 def describe(
-    table: Table, region: str, now: float, *, items: int = 0, size: int = 0, status: str = ""
+    table: Table,
+    region: str,
+    now: float,
+    *,
+    items: int = 0,
+    size: int = 0,
+    status: str = "",
+    global_indexes: Mapping[str, Counts] = NO_COUNTS,
 ) -> dict[str, Any]:
     """The TableDescription. `size` is in DynamoDB's bytes, `now` in seconds since the epoch; `status` is shown instead
-    of the table's own where an answer speaks of what has just begun."""
+    of the table's own where an answer speaks of what has just begun. What indexes hold is given by their names."""
     arn = table_arn(region, table.name)
     description: dict[str, Any] = {
         "AttributeDefinitions": [
             {"AttributeName": name, "AttributeType": type_} for name, type_ in table.attribute_types.items()
         ],
         "TableName": table.name,
-        "KeySchema": key_schema(table.keys),
+        "KeySchema": parts.key_schema(table.keys),
         "TableStatus": status or table.status,
         "CreationDateTime": round(table.created, 3),
-        "ProvisionedThroughput": _throughput(table, now),
+        "ProvisionedThroughput": parts.provisioned_throughput(table.throughput, now),
         "TableSizeBytes": size,
         "ItemCount": items,
         "TableArn": arn,
         "TableId": table.table_id,
         "DeletionProtectionEnabled": table.deletion_protection,
-        "WarmThroughput": _warm_throughput(table),
+        "WarmThroughput": parts.warm_throughput(warm_units(table)),
     }
     description.update(_billing(table))
     description.update(_optional(table, arn))
+    description.update(describe_global(table, arn, now, global_indexes))
     return description
 
 
-def key_schema(keys: KeySchema) -> list[dict[str, str]]:
-    """The KeySchema, hash attributes first."""
-    hashes = [{"AttributeName": name, "KeyType": "HASH"} for name in keys.hash]
-    return hashes + [{"AttributeName": name, "KeyType": "RANGE"} for name in keys.range]
+def being_deleted(table: Table) -> Table:
+    """The table as the answer to its deletion shows it: the indexes go with it."""
+    indexes = tuple(msgspec.structs.replace(index, status="DELETING") for index in table.global_indexes)
+    return msgspec.structs.replace(table, global_indexes=indexes)
+
+
+def being_created(table: Table) -> Table:
+    """The table as the answer to its creation shows it, which comes when all is done."""
+    indexes = tuple(msgspec.structs.replace(index, status="CREATING") for index in table.global_indexes)
+    return msgspec.structs.replace(table, status="CREATING", global_indexes=indexes)
 
 
 def warm_units(table: Table) -> tuple[int, int]:
     """The table's warm throughput, (read, write) units a second: what was asked for, or its billing mode's default."""
-    if table.billing == "PAY_PER_REQUEST":
-        return max(table.warm_read, ON_DEMAND_READ_UNITS), max(table.warm_write, ON_DEMAND_WRITE_UNITS)
-    return max(table.warm_read, table.throughput.read), max(table.warm_write, table.throughput.write)
+    return parts.warm_units(table.billing, table.throughput, table.warm_read, table.warm_write)
 
 
 def decreases_today(table: Table, now: float) -> int:
     """How often the provisioned throughput was lowered on this day (UTC)."""
-    throughput = table.throughput
-    same_day = int(throughput.last_decrease // SECONDS_A_DAY) == int(now // SECONDS_A_DAY)
-    return throughput.decreases_today if same_day else 0
-
-
-def _throughput(table: Table, now: float) -> dict[str, Any]:
-    throughput = table.throughput
-    shown: dict[str, Any] = {}
-    if throughput.last_increase:
-        shown["LastIncreaseDateTime"] = round(throughput.last_increase, 3)
-    if throughput.last_decrease:
-        shown["LastDecreaseDateTime"] = round(throughput.last_decrease, 3)
-    return {
-        **shown,
-        "NumberOfDecreasesToday": decreases_today(table, now),
-        "ReadCapacityUnits": throughput.read,
-        "WriteCapacityUnits": throughput.write,
-    }
-
-
-def _warm_throughput(table: Table) -> dict[str, Any]:
-    read, write = warm_units(table)
-    return {"ReadUnitsPerSecond": read, "WriteUnitsPerSecond": write, "Status": "ACTIVE"}
+    return parts.decreases_today(table.throughput, now)
 
 
 def _billing(table: Table) -> dict[str, Any]:
@@ -103,11 +95,8 @@ def _optional(table: Table, arn: str) -> dict[str, Any]:
         shown["TableClassSummary"] = {"TableClass": table.table_class}
         if table.table_class_changed:
             shown["TableClassSummary"]["LastUpdateDateTime"] = round(table.table_class_changed, 3)
-    if table.billing == "PAY_PER_REQUEST" and (table.on_demand_read, table.on_demand_write) != (-1, -1):
-        shown["OnDemandThroughput"] = {
-            "MaxReadRequestUnits": table.on_demand_read,
-            "MaxWriteRequestUnits": table.on_demand_write,
-        }
+    if table.billing == "PAY_PER_REQUEST":
+        shown |= parts.on_demand_throughput(table.on_demand_read, table.on_demand_write)
     if table.sse_key:
         shown["SSEDescription"] = {"Status": "ENABLED", "SSEType": "KMS", "KMSMasterKeyArn": table.sse_key}
     if table.stream_view:

@@ -135,7 +135,7 @@ def reply_of(page: Page, schema: Table) -> storage_pb2.QueryReply:
     if page.more:
         item = load(page.last_body)
         reply.last_key = page.last_key
-        names = schema.keys.attributes
+        names = schema.paging_attributes
         if page.index:
             names += schema.local_indexes[page.index - 1].keys.attributes
         reply.last_key_attributes = dump({name: item[name] for name in names})

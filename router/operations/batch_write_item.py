@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ from dynamo.item import ITEM_SIZE_MAX, item_size, item_too_large
 from dynamo.keys import HASH_SIZE, key_of, row_key, validate_index_keys, validate_item_key, validate_key
 from dynamo.table import Table
 from dynamo.values import Item, canonical_item, dump
-from router.consumed import body_of, collection, consumed
+from router.consumed import body_of, collection, consumed, units_by_index
 from router.context import RequestContext
 from router.operations.replies import failure, retryable
 from router.operations.tables import with_tables
@@ -38,6 +39,8 @@ class _Written:
     """What became of one table's members."""
 
     units: float = 0.0
+    local_units: Counter[str] = field(default_factory=Counter)
+    global_units: Counter[str] = field(default_factory=Counter)
     unprocessed: list[Any] = field(default_factory=list)
     collections: dict[str, Any] = field(default_factory=dict)
 
@@ -137,6 +140,8 @@ def _distribute(
             done += 1
             part.units += write_units(result.write.old_size, result.write.new_size)
             table = tables[name]
+            part.local_units.update(units_by_index(table.local_indexes, result.write.local_index_units))
+            part.global_units.update(units_by_index(table.global_indexes, result.write.global_index_units))
             metrics = collection(table, key_of(table, write.item))
             part.collections[dump(metrics["ItemCollectionKey"]).decode()] = metrics
     if last_error is not None and not done:
@@ -154,6 +159,10 @@ def _body(body: dict[str, Any], tables: dict[str, Table], written: dict[str, _Wr
         members.append(b',"ItemCollectionMetrics":' + orjson.dumps(collections))
     detail = body.get("ReturnConsumedCapacity", "NONE")
     if detail != "NONE":
-        shown = [consumed(table, written[name].units, detail) for name, table in tables.items()]
+        shown = [_consumed(table, written[name], detail) for name, table in tables.items()]
         members.append(b',"ConsumedCapacity":' + orjson.dumps(shown))
     return body_of(*members)
+
+
+def _consumed(table: Table, part: _Written, detail: str) -> dict[str, Any]:
+    return consumed(table, part.units, detail, local_indexes=part.local_units, global_indexes=part.global_units)

@@ -13,16 +13,15 @@ from dynamo.table import KeySchema, Table, Throughput
 from router import table_checks as checks
 from router.context import ACCOUNT_ID, RequestContext
 from router.index_checks import check_indexes
+from router.index_definitions import index_of
 from router.plan import Plan, Work
 from router.resource_policies import check_policy
 from router.table_checks import INVALID
-from router.table_description import describe, warm_units
+from router.table_description import being_created, describe, warm_units
 from router.table_lookup import own_table_name
 from router.tags import tags_of
 
 NOT_SUPPORTED = (
-    "LocalSecondaryIndexes",
-    "GlobalSecondaryIndexes",
     "VectorIndexes",
     "GlobalTableSourceArn",
     "GlobalTableSettingsReplicationMode",
@@ -35,7 +34,7 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
 
     async def run() -> bytes:
         made = await context.catalog.create_table(table)
-        description = describe(made, context.region, context.clock.wall(), status="CREATING")
+        description = describe(being_created(made), context.region, context.clock.wall())
         return orjson.dumps({"TableDescription": description})
 
     return Work(run)
@@ -73,6 +72,8 @@ def table_of(body: dict[str, Any], context: RequestContext) -> Table:
         throughput=Throughput(throughput.get("ReadCapacityUnits", 0), throughput.get("WriteCapacityUnits", 0)),
         on_demand_read=ceilings.get("MaxReadRequestUnits", -1),
         on_demand_write=ceilings.get("MaxWriteRequestUnits", -1),
+        local_indexes=tuple(index_of(element) for element in body.get("LocalSecondaryIndexes") or ()),
+        global_indexes=tuple(index_of(element) for element in body.get("GlobalSecondaryIndexes") or ()),
         deletion_protection=body.get("DeletionProtectionEnabled", False),
         table_class=body.get("TableClass", ""),
         sse_key=key,

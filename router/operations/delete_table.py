@@ -8,9 +8,9 @@ import orjson
 
 from dynamo.errors import validation
 from router.context import RequestContext
-from router.operations.describe_table import counts
+from router.operations.describe_table import counts, index_counts
 from router.plan import Plan, Work
-from router.table_description import describe
+from router.table_description import being_deleted, describe
 from router.table_lookup import check_idle, find_table
 
 
@@ -26,9 +26,18 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
                 "Disable deletion protection first."
             )
         items, size = await counts(table, context)
+        of_indexes = await index_counts(table, context)
         dropped = await context.catalog.delete_table(table.name)
         now = context.clock.wall()
-        description = describe(dropped, context.region, now, items=items, size=size, status="DELETING")
+        description = describe(
+            being_deleted(dropped),
+            context.region,
+            now,
+            items=items,
+            size=size,
+            status="DELETING",
+            global_indexes=of_indexes,
+        )
         return orjson.dumps({"TableDescription": description})
 
     return Work(run)

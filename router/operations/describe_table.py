@@ -13,6 +13,7 @@ from cluster.wire import storage_pb2
 from dynamo.errors import ApiError
 from dynamo.table import Table
 from router.context import RequestContext
+from router.index_description import Counts
 from router.plan import Call, Plan, Work
 from router.table_description import describe
 from router.table_lookup import find_table
@@ -29,7 +30,14 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
     async def run() -> bytes:
         table = await find_table(body["TableName"], context)
         items, size = await counts(table, context)
-        description = describe(table, context.region, context.clock.wall(), items=items, size=size)
+        description = describe(
+            table,
+            context.region,
+            context.clock.wall(),
+            items=items,
+            size=size,
+            global_indexes=await index_counts(table, context),
+        )
         return orjson.dumps({"Table": description})
 
     return Work(run)
@@ -42,6 +50,14 @@ async def counts(table: Table, context: RequestContext) -> tuple[int, int]:
     partitions = context.catalog.topology.partitions_of(table.id)
     replies = await asyncio.gather(*(_statistics(table, partition, context) for partition in partitions))
     return sum(reply.items for reply in replies), sum(reply.size for reply in replies)
+
+
+async def index_counts(table: Table, context: RequestContext) -> dict[str, Counts]:
+    """What each global index holds, by name."""
+    tables = [(index.name, context.catalog.topology.table(index.table)) for index in table.global_indexes]
+    known = [(name, rows) for name, rows in tables if rows is not None]
+    found = await asyncio.gather(*(counts(rows, context) for _, rows in known))
+    return {name: Counts(*of_index) for (name, _), of_index in zip(known, found, strict=True)}
 
 
 async def _statistics(table: Table, partition: Partition, context: RequestContext) -> storage_pb2.StatisticsReply:

@@ -9,7 +9,7 @@ from dynamo.capacity import write_units
 from dynamo.errors import ApiError
 from dynamo.table import Table
 from dynamo.values import Item, load
-from router.consumed import body_of, collection_member, consumed_member
+from router.consumed import body_of, collection_member, consumed_member, units_by_index
 from router.plan import StalePlanError
 
 _STATUS = {"InternalServerError": 500, "ServiceUnavailable": 503}
@@ -37,6 +37,12 @@ def write_body(reply: storage_pb2.Reply, body: dict[str, Any], table: Table, key
         return b"{}"
     return body_of(
         b',"Attributes":' + attributes if attributes else b"",
-        consumed_member(table, write_units(write.old_size, write.new_size), body.get("ReturnConsumedCapacity")),
+        consumed_member(
+            table,
+            write_units(write.old_size, write.new_size),
+            body.get("ReturnConsumedCapacity"),
+            local_indexes=units_by_index(table.local_indexes, write.local_index_units),
+            global_indexes=units_by_index(table.global_indexes, write.global_index_units),
+        ),
         collection_member(table, key, body.get("ReturnItemCollectionMetrics")),
     )

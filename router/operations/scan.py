@@ -11,7 +11,7 @@ from dynamo.keys import HASH_SIZE
 from dynamo.table import Table
 from router.context import RequestContext
 from router.operations.replies import failure
-from router.operations.selection import check_index, check_select, wire_query
+from router.operations.selection import check_select, wire_query
 from router.operations.tables import with_table
 from router.pages import (
     Page,
@@ -21,9 +21,9 @@ from router.pages import (
     end_of_hash,
     segment_hashes,
     segment_of,
-    start_row,
 )
 from router.plan import Call, Plan, StalePlanError, Work
+from router.read_target import read_target
 
 
 def plan(body: dict[str, Any], context: RequestContext) -> Plan:
@@ -35,17 +35,18 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
     template = wire_query(compiled, body)
 
     def for_table(table: Table) -> Plan:
-        check_index(table, body)
+        target = read_target(table, body, compiled, context.catalog.topology)
         check_key_paths(compiled, table)
+        target.complete(template)
         after = b""
         if start_key is not None:
-            after = start_row(table, start_key)
+            after = target.start_row(start_key)
             check_start_in_segment(after, segment, total)
         low, high = segment_hashes(segment, total)
 
         async def run() -> bytes:
-            page = await _read_page(context, table, template, Page(body.get("Limit", 0)), low, high, after)
-            return page.body(body, table)
+            page = await _read_page(context, target.rows, template, Page(body.get("Limit", 0)), low, high, after)
+            return page.body(body, target)
 
         return Work(run)
 
@@ -61,7 +62,10 @@ async def _read_page(
     high: bytes,
     after: bytes,
 ) -> Page:
-    """Read on from partition to partition, in the order of hashes, until the page is full or the range ends."""
+    """Read on from partition to partition, in the order of hashes, until the page is full or the range ends.
+
+    `table` has the rows: an index's own where one is read.
+    """
     position = after[:HASH_SIZE] or low
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What Query and Scan have in common: Select, indexes, and the message to a partition."""
+"""What Query and Scan have in common: Select, and the message to a partition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import orjson
 from cluster.wire import storage_pb2
 from dynamo.errors import validation
 from dynamo.expressions.compile import Compiled
-from dynamo.table import Index, Table
 
 
 def check_select(body: dict[str, Any]) -> None:
@@ -29,33 +28,6 @@ def check_select(body: dict[str, Any]) -> None:
         raise validation(f"Cannot specify the {projection} when choosing to get {wanted}")
     if select == "ALL_PROJECTED_ATTRIBUTES" and "IndexName" not in body:
         raise validation("ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName")
-
-
-def check_index(table: Table, body: dict[str, Any]) -> None:
-    """Checks a read of an index. Raises ValidationException: in the end for every index, as none can be read yet."""
-    name = body.get("IndexName")
-    if name is None:
-        return
-    index = _index_named(table.global_indexes, name)
-    if index is not None:
-        _check_global(index, body)
-    elif _index_named(table.local_indexes, name) is None:
-        raise validation(f"The table does not have the specified index: {name}")
-    raise validation(f"Trizone cannot read secondary indexes yet: {name}")
-
-
-def _index_named(indexes: tuple[Index, ...], name: str) -> Index | None:
-    return next((index for index in indexes if index.name == name), None)
-
-
-def _check_global(index: Index, body: dict[str, Any]) -> None:
-    if body.get("ConsistentRead"):
-        raise validation("Consistent reads are not supported on global secondary indexes")
-    if body.get("Select") == "ALL_ATTRIBUTES" and index.projection != "ALL":
-        raise validation(
-            "One or more parameter values were invalid: Select type ALL_ATTRIBUTES is not supported for global "
-            f"secondary index {index.name} because its projection type is not ALL"
-        )
 
 
 def wire_query(compiled: Compiled, body: dict[str, Any]) -> storage_pb2.Query:

@@ -26,11 +26,19 @@ COMPOSITE = table("composite", id_=4)
 INDEXED = table(
     "indexed",
     id_=5,
-    attribute_types={"pk": "S", "sk": "S", "l": "S", "g": "N"},
+    attribute_types={"pk": "S", "sk": "S", "l": "S", "g": "N", "a": "S", "b": "N"},
     local_indexes=(Index("lsi", KeySchema(("pk",), ("l",)), "ALL"),),
-    global_indexes=(Index("gsi", KeySchema(("g",)), "KEYS_ONLY"),),
+    global_indexes=(
+        Index("gsi", KeySchema(("g",)), "KEYS_ONLY", table=6),
+        Index("wide", KeySchema(("g", "l"), ("a", "b")), "ALL", table=7),
+        Index("new", KeySchema(("g",)), "ALL", table=8, status="CREATING", backfilling=True),
+    ),
 )
-TABLES = (HASH, NUMBERS, BINARY, COMPOSITE, INDEXED)
+INDEX_ROWS = tuple(
+    table("", id_=index.table, attribute_types=INDEXED.attribute_types, keys=index.keys, index_of=INDEXED.id)
+    for index in INDEXED.global_indexes
+)
+TABLES = (HASH, NUMBERS, BINARY, COMPOSITE, INDEXED, *INDEX_ROWS)
 CUTS = (bytes(16), b"\x40" + bytes(15), b"\xa0" + bytes(15))
 ENDS = (b"\x3f" + b"\xff" * 15, b"\x9f" + b"\xff" * 15, b"\xff" * 16)
 PARTITIONS = tuple(

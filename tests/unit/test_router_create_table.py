@@ -231,7 +231,6 @@ BAD_TABLES = [
     ),
     # What is not built is refused, and not taken in silence.
     ({**COMPOSITE, "LocalSecondaryIndexes": [lsi()]}, f"{INVALID}Trizone does not support LocalSecondaryIndexes yet"),
-    ({**COMPOSITE, "GlobalSecondaryIndexes": [gsi()]}, f"{INVALID}Trizone does not support GlobalSecondaryIndexes yet"),
     ({"StreamSpecification": {"StreamEnabled": True}}, f"{INVALID}Trizone does not support StreamSpecification yet"),
     ({"ResourcePolicy": "{}"}, "Invalid policy document: it has no Statement"),
 ]
