@@ -12,7 +12,8 @@ from tests.chaos.gaps import longest_gap, percentile
 from tests.chaos.load import TABLE, Load
 from tests.chaos.real_cluster import PartitionView, RealCluster, until
 
-Target: TypeAlias = Literal["storage node", "auto-admin", "router", "all"]
+Target: TypeAlias = Literal["storage node", "leader", "auto-admin", "router", "all"]
+"""`leader` is a storage node that leads at least one partition."""
 CALM_WRITES = 20
 """So many writes to each partition are to succeed before a kill, and again after it."""
 
@@ -47,7 +48,8 @@ class Killer:
     async def kill(self, target: Target) -> Kill:
         """One kill, from a whole cluster to a whole cluster."""
         before = await self._whole()
-        await self._writes_to(before)
+        if not self.kills:
+            await self._writes_to(before)
         kill, led = await self._strike(target, before)
         after = await self._whole()
         kill.recovered = time.monotonic()
@@ -71,18 +73,20 @@ class Killer:
             await self._cluster.kill_all()
             await self._cluster.start()
             return kill, before
-        name = self._choose(target, await self._cluster.pids())
-        pid, at = await self._cluster.kill(name)
+        name = self._choose(target, before)
+        pid, at = self._cluster.kill(name)
         await self._cluster.replaced(name, pid)
         return Kill(target, name, at, epochs), [partition for partition in before if partition.leader == name]
 
-    def _choose(self, target: Target, names: Iterable[str]) -> str:
-        prefix = {"auto-admin": "auto-admin", "router": "router-"}.get(target)
-        services = ("auto-admin", "router-")
-        fitting = [
-            name for name in sorted(names) if (name.startswith(prefix) if prefix else not name.startswith(services))
-        ]
-        return self._random.choice(fitting)
+    def _choose(self, target: Target, partitions: list[PartitionView]) -> str:
+        """A random process of the wanted kind."""
+        if target == "leader":
+            fitting = {partition.leader for partition in partitions if partition.leader}
+        elif target == "storage node":
+            fitting = {node for partition in partitions for node in partition.positions}
+        else:
+            fitting = {name for name in self._cluster.pids() if name.startswith(target)}
+        return self._random.choice(sorted(fitting))
 
     async def _writes_to(self, partitions: list[PartitionView]) -> None:
         """Wait for some more successful writes to each partition."""

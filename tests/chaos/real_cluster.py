@@ -1,6 +1,6 @@
 """A cluster of real processes that tests do bad things to.
 
-Processes are found by `trizone status`, and ended, frozen and woken by their ids alone.
+Processes are found by what their launcher publishes, and ended, frozen and woken by their ids alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dynamo.keys import partition_hash
-from tests.integration.launching import Up, is_alive, pids_of, status_of
+from tests.integration.launching import Up, is_alive, status_of
+from trizone.data_directory import DataDirectory
 
 T = TypeVar("T")
 POLL_S = 0.05
@@ -97,9 +98,10 @@ class RealCluster:
 
     # --- looking ---
 
-    async def pids(self) -> dict[str, int]:
-        """Process ids by name."""
-        return await asyncio.to_thread(pids_of, self.data)
+    def pids(self) -> dict[str, int]:
+        """Process ids by name, as `trizone status` would show them; without processes that are down."""
+        run = DataDirectory(self.data).run_file()
+        return {} if run is None else {process.name: process.pid for process in run.processes if process.pid}
 
     async def partitions(self) -> list[PartitionView]:
         """The partitions of all tables, in order of tables and ranges."""
@@ -124,18 +126,16 @@ class RealCluster:
         """Wait until the process runs again under another id; that id."""
 
         async def another() -> int:
-            with suppress(AssertionError):  # status fails while nobody answers
-                now = (await self.pids()).get(name)
-                return now if now not in (None, pid) else 0
-            return 0
+            now = self.pids().get(name, pid)
+            return 0 if now == pid else now
 
         return await until(another, f"{name} runs again")
 
     # --- doing bad things ---
 
-    async def kill(self, name: str) -> tuple[int, float]:
+    def kill(self, name: str) -> tuple[int, float]:
         """SIGKILL one process; its id, and when. The supervisor starts it again."""
-        pid = (await self.pids())[name]
+        pid = self.pids()[name]
         at = time.monotonic()
         os.kill(pid, signal.SIGKILL)
         return pid, at
@@ -143,7 +143,7 @@ class RealCluster:
     async def kill_all(self) -> None:
         """SIGKILL the launcher, then everything that it had started; wait until all are gone."""
         assert self.up is not None
-        pids = (await self.pids()).values()
+        pids = self.pids().values()
         self.up.process.kill()
         for pid in pids:
             with suppress(ProcessLookupError):  # children of a killed launcher end by themselves

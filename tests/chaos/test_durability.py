@@ -49,7 +49,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[RealCluster]:
 
 async def test_nothing_is_acknowledged_while_both_followers_are_stopped(cluster: RealCluster) -> None:
     partitions = await cluster.whole()
-    partition, pids = partitions[0], await cluster.pids()
+    partition, pids = partitions[0], cluster.pids()
     key = key_in(partition, "held-back")
     client = client_of(cluster)
     frozen = [pids[node] for node in partition.followers]
@@ -67,7 +67,7 @@ async def test_nothing_is_acknowledged_while_both_followers_are_stopped(cluster:
 
 async def test_no_reply_precedes_the_flushes_of_two_nodes(cluster: RealCluster, tmp_path: Path) -> None:
     nodes = sorted({node for partition in await cluster.whole() for node in partition.positions})
-    pids = await cluster.pids()
+    pids = cluster.pids()
     tracers = {name: Tracer(pids[name], tmp_path / f"{name}.strace") for name in [*nodes, "router-1"]}
     try:
         refusals = [await tracer.attach() for tracer in tracers.values()]

@@ -28,8 +28,9 @@ GAP_S_MAX = 2.0
 GAP_S_MAX_SHARED = 10.0
 
 NODE: Target = "storage node"
-SHORT: Sequence[Target] = (NODE, NODE, NODE, "auto-admin", "router", "all")
-LONG: Sequence[Target] = (*[NODE] * 10, "auto-admin", "router", "all")
+LEADER: Target = "leader"
+SHORT: Sequence[Target] = (LEADER, NODE, LEADER, "auto-admin", "router", "all")
+LONG: Sequence[Target] = (*[NODE] * 10, *[LEADER] * 5, "auto-admin", "router", "all")
 
 
 class Boto3Client:

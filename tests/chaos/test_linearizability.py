@@ -27,7 +27,7 @@ from tests.simulation.workloads.items import ItemWorkload, table_definition
 SEED = 20_263
 CLIENTS = 8
 REST_S = 0.03
-NODE: Target = "storage node"
+LEADER: Target = "leader"
 
 
 class WorkloadClient:
@@ -51,13 +51,13 @@ class WorkloadClient:
 
 @pytest.mark.timeout(240)
 async def test_items_are_linearizable_while_nodes_are_killed(tmp_path: Path, report: Report) -> None:
-    await checked_under_kills(tmp_path / "data", [NODE, NODE], report)
+    await checked_under_kills(tmp_path / "data", [LEADER, LEADER], report)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 async def test_items_are_linearizable_while_anything_is_killed(tmp_path: Path, report: Report) -> None:
-    await checked_under_kills(tmp_path / "data", [*[NODE] * 10, "auto-admin", "router", "all", NODE], report)
+    await checked_under_kills(tmp_path / "data", [*[LEADER] * 10, "auto-admin", "router", "all", LEADER], report)
 
 
 async def checked_under_kills(data: Path, targets: Sequence[Target], report: Report) -> None:
