@@ -11,8 +11,7 @@ import orjson
 from dynamo.table import Index, Table
 from dynamo.values import Item
 
-COLLECTION_SIZE_RANGE = (0.0, 1.0)
-"""SizeEstimateRangeGB of every item collection: its size is not kept, and only tables with local indexes show it."""
+GIGABYTE = 1 << 30
 
 NONE: Mapping[str, float] = MappingProxyType({})
 
@@ -57,17 +56,19 @@ def units_by_index(indexes: Sequence[Index], units: Sequence[int]) -> dict[str, 
     return {index.name: of_index for index, of_index in zip(indexes, units, strict=False) if of_index}
 
 
-def collection(table: Table, key: Item) -> dict[str, Any]:
-    """The `ItemCollectionMetrics` of the collection that `key`'s item belongs to."""
+def collection(table: Table, key: Item, size: int) -> dict[str, Any]:
+    """The `ItemCollectionMetrics` of the collection that `key`'s item belongs to, of `size` DynamoDB's bytes with its
+    entries in local indexes."""
     name = table.keys.hash[0]
-    return {"ItemCollectionKey": {name: key[name]}, "SizeEstimateRangeGB": COLLECTION_SIZE_RANGE}
+    low = float(size // GIGABYTE)
+    return {"ItemCollectionKey": {name: key[name]}, "SizeEstimateRangeGB": (low, low + 1)}
 
 
-def collection_member(table: Table, key: Item, wanted: str | None) -> bytes:
-    """`,"ItemCollectionMetrics":{…}`: for SIZE, and only where the table has local indexes."""
+def collection_member(table: Table, key: Item, size: int, wanted: str | None) -> bytes:
+    """`,"ItemCollectionMetrics":{…}`: for SIZE, and only where the table has local indexes. As `collection`."""
     if wanted != "SIZE" or not table.local_indexes:
         return b""
-    return b',"ItemCollectionMetrics":' + orjson.dumps(collection(table, key))
+    return b',"ItemCollectionMetrics":' + orjson.dumps(collection(table, key, size))
 
 
 def body_of(*members: bytes) -> bytes:

@@ -30,6 +30,14 @@ def describe_global(table: Table, table_arn: str, now: float, counts: Mapping[st
     return {"GlobalSecondaryIndexes": shown}
 
 
+def describe_local(table: Table, table_arn: str, counts: Mapping[str, Counts]) -> dict[str, Any]:
+    """The LocalSecondaryIndexes member, {} for a table without any. `counts` by name."""
+    if not table.local_indexes:
+        return {}
+    shown = [index_members(index, table_arn, counts.get(index.name, Counts())) for index in table.local_indexes]
+    return {"LocalSecondaryIndexes": shown}
+
+
 def index_members(index: Index, table_arn: str, counts: Counts) -> dict[str, Any]:
     """What every index shows."""
     projection: dict[str, Any] = {"ProjectionType": index.projection}

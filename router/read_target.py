@@ -32,8 +32,8 @@ from router.plan import StalePlanError
 @dataclass(frozen=True, slots=True)
 class ReadTarget:
     """`table` is the one that the request names, `rows` the one whose partitions hold the rows: the same, or that of a
-    global index. `local_index` is a local index's number in its table, from 1; `fetch`: of its entries' items attributes
-    are asked for that it does not hold."""
+    global index. `local_index` is a local index's number in its table, from 1; `fetch`: attributes are asked for that
+    it does not hold."""
 
     table: Table
     rows: Table
@@ -132,8 +132,7 @@ def _local_target(table: Table, name: str, body: Mapping[str, Any], compiled: Co
         raise validation(f"The table does not have the specified index: {name}")
     held = projected_names(table, index)
     fetch = held is not None and (
-        body.get("Select") == "ALL_ATTRIBUTES"
-        or any(path.steps[0] not in held for path in compiled.projection or ())
+        body.get("Select") == "ALL_ATTRIBUTES" or any(path.steps[0] not in held for path in compiled.projection or ())
     )
     return ReadTarget(table, table, index, table.local_indexes.index(index) + 1, fetch)
 

@@ -11,7 +11,7 @@ import msgspec
 from dynamo.table import Table
 from router import description_parts as parts
 from router.context import ACCOUNT_ID
-from router.index_description import Counts, describe_global
+from router.index_description import Counts, describe_global, describe_local
 
 NO_COUNTS: Mapping[str, Counts] = MappingProxyType({})
 
@@ -29,6 +29,7 @@ def describe(
     items: int = 0,
     size: int = 0,
     status: str = "",
+    local_indexes: Mapping[str, Counts] = NO_COUNTS,
     global_indexes: Mapping[str, Counts] = NO_COUNTS,
 ) -> dict[str, Any]:
     """The TableDescription. `size` is in DynamoDB's bytes, `now` in seconds since the epoch; `status` is shown instead
@@ -52,6 +53,7 @@ def describe(
     }
     description.update(_billing(table))
     description.update(_optional(table, arn))
+    description.update(describe_local(table, arn, local_indexes))
     description.update(describe_global(table, arn, now, global_indexes))
     return description
 

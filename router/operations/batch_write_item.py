@@ -11,6 +11,7 @@ import orjson
 from cluster.wire import storage_pb2
 from dynamo.capacity import write_units
 from dynamo.errors import ApiError, validation
+from dynamo.indexes import check_put_size
 from dynamo.item import ITEM_SIZE_MAX, item_size, item_too_large
 from dynamo.keys import HASH_SIZE, key_of, row_key, validate_index_keys, validate_item_key, validate_key
 from dynamo.table import Table
@@ -100,6 +101,7 @@ def _calls(
         if write.put:
             validate_item_key(table, write.item)
             validate_index_keys(table, write.item)
+            check_put_size(table, write.item, write.size)
         else:
             validate_key(table, write.item)
         row = row_key(table.keys, table.attribute_types, write.item)
@@ -142,8 +144,9 @@ def _distribute(
             table = tables[name]
             part.local_units.update(units_by_index(table.local_indexes, result.write.local_index_units))
             part.global_units.update(units_by_index(table.global_indexes, result.write.global_index_units))
-            metrics = collection(table, key_of(table, write.item))
-            part.collections[dump(metrics["ItemCollectionKey"]).decode()] = metrics
+            if table.local_indexes:
+                metrics = collection(table, key_of(table, write.item), result.write.collection_size)
+                part.collections[dump(metrics["ItemCollectionKey"]).decode()] = metrics
     if last_error is not None and not done:
         raise last_error
     return written

@@ -25,7 +25,7 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
                 "Resource cannot be deleted as it is currently protected against deletion. "
                 "Disable deletion protection first."
             )
-        items, size = await counts(table, context)
+        items, size, local_indexes = await counts(table, context)
         of_indexes = await index_counts(table, context)
         dropped = await context.catalog.delete_table(table.name)
         now = context.clock.wall()
@@ -36,6 +36,7 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
             items=items,
             size=size,
             status="DELETING",
+            local_indexes=local_indexes,
             global_indexes=of_indexes,
         )
         return orjson.dumps({"TableDescription": description})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -29,13 +30,14 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
 
     async def run() -> bytes:
         table = await find_table(body["TableName"], context)
-        items, size = await counts(table, context)
+        items, size, local_indexes = await counts(table, context)
         description = describe(
             table,
             context.region,
             context.clock.wall(),
             items=items,
             size=size,
+            local_indexes=local_indexes,
             global_indexes=await index_counts(table, context),
         )
         return orjson.dumps({"Table": description})
@@ -43,13 +45,22 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
     return Work(run)
 
 
-async def counts(table: Table, context: RequestContext) -> tuple[int, int]:
-    """Items, and their size in DynamoDB's bytes, over all partitions."""
+async def counts(table: Table, context: RequestContext) -> tuple[int, int, dict[str, Counts]]:
+    """Items, their size in DynamoDB's bytes, and what each local index holds, by name; over all partitions."""
     if table.status in ("CREATING", "DELETING"):
-        return 0, 0
+        return 0, 0, {}
     partitions = context.catalog.topology.partitions_of(table.id)
     replies = await asyncio.gather(*(_statistics(table, partition, context) for partition in partitions))
-    return sum(reply.items for reply in replies), sum(reply.size for reply in replies)
+    local_indexes = {
+        index.name: _sum([reply.local_indexes[number] for reply in replies if reply.local_indexes])
+        for number, index in enumerate(table.local_indexes)
+    }
+    items, size = _sum(replies)
+    return items, size, local_indexes
+
+
+def _sum(parts: Sequence[storage_pb2.StatisticsReply | storage_pb2.IndexStatistics]) -> Counts:
+    return Counts(sum(part.items for part in parts), sum(part.size for part in parts))
 
 
 async def index_counts(table: Table, context: RequestContext) -> dict[str, Counts]:
@@ -57,7 +68,7 @@ async def index_counts(table: Table, context: RequestContext) -> dict[str, Count
     tables = [(index.name, context.catalog.topology.table(index.table)) for index in table.global_indexes]
     known = [(name, rows) for name, rows in tables if rows is not None]
     found = await asyncio.gather(*(counts(rows, context) for _, rows in known))
-    return {name: Counts(*of_index) for (name, _), of_index in zip(known, found, strict=True)}
+    return {name: Counts(items, size) for (name, _), (items, size, _) in zip(known, found, strict=True)}
 
 
 async def _statistics(table: Table, partition: Partition, context: RequestContext) -> storage_pb2.StatisticsReply:

@@ -44,5 +44,5 @@ def write_body(reply: storage_pb2.Reply, body: dict[str, Any], table: Table, key
             local_indexes=units_by_index(table.local_indexes, write.local_index_units),
             global_indexes=units_by_index(table.global_indexes, write.global_index_units),
         ),
-        collection_member(table, key, body.get("ReturnItemCollectionMetrics")),
+        collection_member(table, key, write.collection_size, body.get("ReturnItemCollectionMetrics")),
     )
