@@ -6,7 +6,8 @@ made.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dynamo.values import Item
@@ -34,7 +35,8 @@ class ApiError(Exception):
 
     `type` is the bare name of the error ("ValidationException"), `message` its text, `status` the HTTP status, `item`
     the current item where `ReturnValuesOnConditionCheckFailure` asked for it. `request_validation` marks the errors
-    that some operations put into an envelope, see `in_envelope`.
+    that some operations put into an envelope, see `in_envelope`. `reasons` are the `CancellationReasons` of a
+    transaction.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class ApiError(Exception):
         status: int = 400,
         item: Item | None = None,
         request_validation: bool = False,
+        reasons: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         super().__init__(f"{type}: {message}")
         self.type = type
@@ -52,6 +55,7 @@ class ApiError(Exception):
         self.status = status
         self.item = item
         self.request_validation = request_validation
+        self.reasons = reasons
 
     @property
     def qualified_type(self) -> str:
@@ -112,6 +116,34 @@ def condition_failed(item: Item | None = None) -> ApiError:
 def item_collection_too_large() -> ApiError:
     """`ItemCollectionSizeLimitExceededException`, with the text that the API reference gives for transactions."""
     return ApiError("ItemCollectionSizeLimitExceededException", "Collection size exceeded.")
+
+
+def transaction_conflict() -> ApiError:
+    """`TransactionConflictException`: a transaction that is under way holds the item."""
+    return ApiError("TransactionConflictException", "Transaction is ongoing for the item")
+
+
+def transaction_canceled(reasons: Sequence[Mapping[str, Any]]) -> ApiError:
+    """`TransactionCanceledException`, with a member of `CancellationReasons` for each action."""
+    codes = ", ".join(str(reason["Code"]) for reason in reasons)
+    text = f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]"
+    return ApiError("TransactionCanceledException", text, reasons=reasons)
+
+
+def transaction_in_progress() -> ApiError:
+    """`TransactionInProgressException`, which SDKs retry."""
+    return ApiError(
+        "TransactionInProgressException", "The transaction with the given request token is already in progress."
+    )
+
+
+def token_mismatch() -> ApiError:
+    """`IdempotentParameterMismatchException`."""
+    return ApiError(
+        "IdempotentParameterMismatchException",
+        "DynamoDB rejected the request because you retried a request with a different payload but with an idempotent "
+        "token that was already used.",
+    )
 
 
 def limit_exceeded(message: str) -> ApiError:

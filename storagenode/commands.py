@@ -7,14 +7,19 @@ tombstone for
   a delete) and the reply, as the serialized `WriteReply` that a retried request is answered with.
 * SCHEMA: the table's description as JSON. It is the only way in which apply learns of a schema.
 
+* PREPARE, COMMIT, CANCEL, TRANSACT: see `transaction_commands`.
+
 A command's number never changes its meaning (docs/data-format.md).
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
+
+from storagenode import transaction_commands as transactions
 
 FORMAT_VERSION = 1
 WRITE, SCHEMA = 1, 2
@@ -46,7 +51,21 @@ class SchemaCommand:
     definition: bytes
 
 
-Command: TypeAlias = WriteCommand | SchemaCommand
+Command: TypeAlias = (
+    WriteCommand
+    | SchemaCommand
+    | transactions.PrepareCommand
+    | transactions.FinishCommand
+    | transactions.TransactCommand
+)
+
+
+_OTHERS: dict[bytes, Callable[[bytes], Command]] = {
+    bytes((FORMAT_VERSION, transactions.PREPARE)): transactions.decode_prepare,
+    bytes((FORMAT_VERSION, transactions.COMMIT)): transactions.decode_finish,
+    bytes((FORMAT_VERSION, transactions.CANCEL)): transactions.decode_finish,
+    bytes((FORMAT_VERSION, transactions.TRANSACT)): transactions.decode_transact,
+}
 
 
 def encode_write(operation_id: int, key: bytes, stored: bytes, old_size: int, reply: bytes) -> bytes:
@@ -71,4 +90,7 @@ def decode(payload: bytes) -> Command:
         )
     if payload[:2] == b"\x01\x02":
         return SchemaCommand(payload[2:])
+    decode_other = _OTHERS.get(payload[:2])
+    if decode_other is not None:
+        return decode_other(payload)
     raise UnknownCommand(f"log entry with version and command {payload[:2].hex()}: not known to this version")

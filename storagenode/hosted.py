@@ -19,12 +19,14 @@ from replication.lease import NEVER
 from replication.messages import Append, AppendReply, Entry, Message
 from replication.replica import Replica
 from storagenode import commands
+from storagenode.decisions import Result
 from storagenode.flusher import Flusher
 from storagenode.log.node_log import NodeLog
 from storagenode.partition import Partition, Propose, Repeat
 from storagenode.query import Page, reply_of
 from storagenode.requests import Responder
 from storagenode.storage.store import Store
+from storagenode.transaction_commands import PrepareCommand, TransactCommand
 
 Refusal = common_pb2.Refusal
 LOAD_BYTES = 1 << 20
@@ -32,7 +34,10 @@ LOAD_BYTES = 1 << 20
 WAITING_MAX = 20_000
 """Writes of one partition under way at once; beyond that routers are asked to pause."""
 
-WriteResult: TypeAlias = storage_pb2.WriteReply | storage_pb2.Failure
+SHRINKING = ("delete", "finish")
+"""What is done when the disk is nearly full: deletes, and the end of what was begun."""
+
+WriteResult: TypeAlias = Result | storage_pb2.Failure
 
 
 class Host(Protocol):
@@ -129,6 +134,9 @@ class HostedReplica:
             if kind == "get":
                 self._get(request.get, responder)
                 return False
+            if kind == "transact_get":
+                self._transact_get(request.transact_get, responder)
+                return False
             if kind == "query":
                 self._query(request.query, request.deadline_ms, responder)
                 return False
@@ -148,7 +156,8 @@ class HostedReplica:
         schema = self.partition.schema
         if schema is None:
             return self._not_serving()
-        if request.schema_version != schema.schema_version:
+        # What is marked is finished by whatever schema: it was checked when it was marked.
+        if request.schema_version != schema.schema_version and not request.HasField("finish"):
             return self._refusal(Refusal.SCHEMA_CHANGED, schema.schema_version)
         return None
 
@@ -167,6 +176,12 @@ class HostedReplica:
             responder.refuse(self._not_serving())
             return
         responder.item(self.partition.get(get))
+
+    def _transact_get(self, transact_get: storage_pb2.TransactGet, responder: Responder) -> None:
+        if not self._may_read():
+            responder.refuse(self._not_serving())
+            return
+        responder.transact_get(self.partition.transact_get(transact_get))
 
     def _query(self, query: storage_pb2.Query, deadline_ms: int, responder: Responder) -> None:
         page = Page()
@@ -204,7 +219,7 @@ class HostedReplica:
         if len(self._waiting) >= WAITING_MAX:
             responder.refuse(self._refusal(Refusal.OVERLOADED))
             return False
-        if self._host.short_of_space and not request.HasField("delete"):
+        if self._host.short_of_space and request.WhichOneof("operation") not in SHRINKING:
             responder.refuse(self._refusal(Refusal.DISK_FULL))
             return False
         wall_ms = int(self._host.clock.wall() * 1000)
@@ -230,8 +245,11 @@ class HostedReplica:
         """Answer a retried write from its entry."""
         (entry, *_) = await self._host.read_log(self.partition_id, position, 1)
         command = commands.decode(entry.payload)
-        assert isinstance(command, commands.WriteCommand), "an operation id stands for a write"
-        responder.write(storage_pb2.WriteReply.FromString(command.reply))
+        if isinstance(command, commands.WriteCommand):
+            responder.write(storage_pb2.WriteReply.FromString(command.reply))
+        else:
+            assert isinstance(command, PrepareCommand | TransactCommand), "an operation id stands for a write"
+            responder.write(storage_pb2.TransactReply.FromString(command.reply))
 
     def propose_gathered(self) -> None:
         """Propose what `handle` gathered, as one group of entries."""

@@ -9,101 +9,29 @@ applied state plus the *overlay*, the outcomes that are proposed and not yet app
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
 
 from cluster.wire import storage_pb2
 from dynamo import codec
-from dynamo.codec import make_stamp, stamp_milliseconds
+from dynamo.codec import make_stamp
 from dynamo.errors import ApiError, item_collection_too_large
 from dynamo.expressions import tree
 from dynamo.expressions.projection import project
 from dynamo.table import Table, decode_table, encode_table
 from dynamo.values import dump, load
-from replication.messages import NORMAL, Entry
+from replication.messages import Entry
 from storagenode import commands
-from storagenode.indexes import LocalIndexes, local_indexes_of, write_units
+from storagenode.applying import Taken, last_delete
+from storagenode.decisions import Answer, Decision, Propose, Repeat, Result, failure
+from storagenode.indexes import Indexed, local_indexes_of, write_units
 from storagenode.item_collections import ITEM_COLLECTION_BYTES_MAX, ItemCollections
 from storagenode.operation_ids import OperationIds
 from storagenode.query import Page, run_slice
-from storagenode.storage.store import Applied, OperationIdRow, Store, WriteBatch
+from storagenode.storage.store import SCHEMA, Applied, Store
+from storagenode.transactions import KINDS as TRANSACTION_KINDS
+from storagenode.transactions import Transactions, Weighed
 from storagenode.writes import Changed, Old, Outcome, Refused, decide_delete, decide_put, decide_update
 
-SCHEMA_NAME = b"schema"
-
-
-@dataclass(frozen=True, slots=True)
-class Propose:
-    """The write goes ahead: this payload, at the position that `decide` was given, and the answer once it is
-    applied."""
-
-    payload: bytes
-    reply: storage_pb2.WriteReply
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """No entry is needed. The answer may leave once everything up to position `after` is applied (0: at once), since it
-    rests on a write that is still in flight there."""
-
-    reply: storage_pb2.WriteReply | storage_pb2.Failure
-    after: int
-
-
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """This operation was applied before, at this position of the log, whose entry holds the answer."""
-
-    position: int
-
-
-Decision: TypeAlias = Propose | Answer | Repeat
-
-
-class _Taken:
-    """What a run of entries amounts to, in one batch for the store."""
-
-    def __init__(self, store: Store, local: LocalIndexes | None) -> None:
-        before = store.applied()
-        self.batch = WriteBatch(before)
-        self.ids: list[int] = []
-        self.schema: Table | None = None
-        self.local = local
-        self._store = store
-        self._applied = before
-
-    def take(self, entry: Entry) -> None:
-        """Add one entry. Depends on the entry alone (design §5)."""
-        items, size, stamp, operation_id = self._applied.items, self._applied.size, self._applied.stamp, 0
-        indexes = self._applied.indexes
-        if entry.kind == NORMAL:
-            command = commands.decode(entry.payload)
-            if isinstance(command, commands.WriteCommand):
-                header = codec.header_of(command.stored)
-                gone = bool(header.flags & codec.TOMBSTONE)
-                stored = None if gone else command.stored
-                if self.local is not None:
-                    indexes = self.local.take(self.batch, self._store, indexes, command.key, stored)
-                self.batch.items[command.key] = stored
-                items += (not gone) - (command.old_size > 0)
-                size += header.size - command.old_size
-                stamp = max(stamp, header.stamp)
-                operation_id = command.operation_id
-            else:
-                self.schema = decode_table(command.definition)
-                self.local = local_indexes_of(self.schema)
-                self.batch.meta[SCHEMA_NAME] = command.definition
-        self.ids.append(operation_id)
-        self._applied = Applied(entry.position, entry.epoch, stamp, items, size, indexes)
-        self.batch.applied = self._applied
-
-    def finish(self) -> WriteBatch:
-        """The whole batch."""
-        ids = self.ids
-        if any(ids):
-            first = self._applied.position - len(ids) + 1
-            self.batch.operation_ids = OperationIdRow(first, stamp_milliseconds(self._applied.stamp), tuple(ids))
-        return self.batch
+__all__ = ["Answer", "Decision", "Partition", "Propose", "Repeat"]
 
 
 class Partition:
@@ -113,11 +41,13 @@ class Partition:
         self._store = store
         self._overlay: dict[bytes, tuple[int, bytes | None]] = {}
         self._collections = ItemCollections(store, item_collection_bytes_max)
-        self._in_flight: dict[int, tuple[int, storage_pb2.WriteReply]] = {}
+        self._in_flight: dict[int, tuple[int, Result]] = {}
+        self._transactions = Transactions(store, self, self._remember)
+        self._last_delete = last_delete(store)
         self._operations = OperationIds()
         for row in store.operation_ids():
             self._operations.add_all(row.first_position, row.stamp_ms, row.ids)
-        schema = store.meta(SCHEMA_NAME)
+        schema = store.meta(SCHEMA)
         self._applied_schema = None if schema is None else decode_table(schema)
         self._applied_local = local_indexes_of(self._applied_schema)
         self.schema, self._local = self._applied_schema, self._applied_local
@@ -141,23 +71,23 @@ class Partition:
         if (applied_at := self._operations.find(request.operation_id)) is not None:
             return Repeat(applied_at)
         kind = request.WhichOneof("operation")
+        if kind in TRANSACTION_KINDS:
+            return self._transactions.decide(request, wall_ms, position)
+        key: bytes = getattr(request, kind).key
+        if self._transactions.marks and (conflict := self._transactions.conflict(key)) is not None:
+            return conflict
+        old, resting_on = self.current(key)
         if kind == "put":
-            key = request.put.key
-            old, resting_on = self._current(key)
             outcome: Outcome = decide_put(request.put, old)
         elif kind == "update":
-            key = request.update.key
-            old, resting_on = self._current(key)
             outcome = decide_update(request.update, old, self.schema)
         else:
-            key = request.delete.key
-            old, resting_on = self._current(key)
             outcome = decide_delete(request.delete, old)
         if isinstance(outcome, Changed):
-            reply = storage_pb2.WriteReply(attributes=outcome.attributes, old_size=old.size, new_size=outcome.size)
-            if self._local is not None and not self._index(self._local, key, old, outcome, position, reply):
-                return Answer(failure(item_collection_too_large(), old.size), self._collections.rests_on(key))
-            return self._propose(request.operation_id, key, outcome, reply, wall_ms, position)
+            weighed = self.weigh(key, old, outcome)
+            if isinstance(weighed, ApiError):
+                return Answer(failure(weighed, old.size), self._collections.rests_on(key))
+            return self._propose(request.operation_id, key, outcome, weighed, self.next_stamp(wall_ms), position)
         if isinstance(outcome, Refused):
             return Answer(failure(outcome.error, old.size), resting_on)
         reply = storage_pb2.WriteReply(attributes=outcome.attributes, old_size=old.size)
@@ -165,35 +95,54 @@ class Partition:
             reply.collection_size = self._collections.size(key)
         return Answer(reply, resting_on)
 
-    def _index(
-        self, local: LocalIndexes, key: bytes, old: Old, changed: Changed, position: int, reply: storage_pb2.WriteReply
-    ) -> bool:
-        """Complete the reply by what the write does to the local indexes; False if the item collection has no room."""
-        before, after = local.of_stored(key, old.stored), local.of(key, changed.body, changed.size)
-        if not self._collections.may_grow(key, after.size - before.size):
-            return False
-        reply.local_index_units.extend(write_units(before, after))
-        reply.collection_size = self._collections.change(key, after.size - before.size, position)
-        return True
-
     def _propose(
-        self,
-        operation_id: int,
-        key: bytes,
-        changed: Changed,
-        reply: storage_pb2.WriteReply,
-        wall_ms: int,
-        position: int,
+        self, operation_id: int, key: bytes, changed: Changed, weighed: Weighed, stamp: int, position: int
     ) -> Propose:
-        stamp = self.next_stamp(wall_ms)
+        stored = self.put_in_flight(key, changed, weighed.growth, stamp, position)
+        reply = weighed.reply
+        self._remember(operation_id, position, reply)
+        payload = commands.encode_write(operation_id, key, stored, reply.old_size, reply.SerializeToString())
+        return Propose(payload, reply)
+
+    def _remember(self, operation_id: int, position: int, reply: Result) -> None:
+        """A retry of this request joins it."""
+        if operation_id:
+            self._in_flight[operation_id] = (position, reply)
+
+    def weigh(self, key: bytes, old: Old, changed: Changed) -> Weighed | ApiError:
+        """What a change would do; an error if the item collection has no room for it."""
+        reply = storage_pb2.WriteReply(attributes=changed.attributes, old_size=old.size, new_size=changed.size)
+        if self._local is None:
+            return Weighed(reply, 0)
+        before, after = self._indexed(key, old, changed)
+        growth = after.size - before.size
+        if not self._collections.may_grow(key, growth):
+            return item_collection_too_large()
+        reply.local_index_units.extend(write_units(before, after))
+        reply.collection_size = self._collections.size(key) + growth
+        return Weighed(reply, growth)
+
+    def growth(self, key: bytes, old: Old, changed: Changed) -> int:
+        """By how many bytes a change makes the item collection grow; 0 where there is none."""
+        if self._local is None:
+            return 0
+        before, after = self._indexed(key, old, changed)
+        return after.size - before.size
+
+    def _indexed(self, key: bytes, old: Old, changed: Changed) -> tuple[Indexed, Indexed]:
+        """The item before and after a change, with its entries in local indexes."""
+        assert self._local is not None
+        return self._local.of_stored(key, old.stored), self._local.of(key, changed.body, changed.size)
+
+    def put_in_flight(self, key: bytes, changed: Changed, growth: int, stamp: int, position: int) -> bytes:
+        """The entry proposed at `position` changes the item. The bytes to be stored, a tombstone for a delete."""
         flags = codec.TOMBSTONE if changed.body is None else 0
         header = codec.ItemHeader(flags=flags, origin=0, size=changed.size, stamp=stamp, position=position)
         stored = codec.encode(key, changed.body or b"", header)
         self._overlay[key] = (position, None if changed.body is None else stored)
-        if operation_id:
-            self._in_flight[operation_id] = (position, reply)
-        payload = commands.encode_write(operation_id, key, stored, reply.old_size, reply.SerializeToString())
-        return Propose(payload, reply)
+        if self._local is not None:
+            self._collections.change(key, growth, position)
+        return stored
 
     def propose_schema(self, table: Table) -> bytes:
         """The payload that makes `table` the schema; from here on requests are held to it."""
@@ -205,7 +154,8 @@ class Partition:
         self._last_stamp = max(make_stamp(wall_ms, 0), self._last_stamp + 1)
         return self._last_stamp
 
-    def _current(self, key: bytes) -> tuple[Old, int]:
+    def current(self, key: bytes) -> tuple[Old, int]:
+        """The item after all writes in flight, and the position that this rests on (0: it is applied)."""
         if (pending := self._overlay.get(key)) is not None:
             return Old(pending[1]), pending[0]
         return Old(self._row(key)), 0
@@ -214,6 +164,7 @@ class Partition:
         """Leadership is lost: what was proposed and is not applied may or may not come back through the log."""
         self._overlay.clear()
         self._in_flight.clear()
+        self._transactions.abandon()
         self._collections.abandon()
         self.schema, self._local = self._applied_schema, self._applied_local
 
@@ -222,7 +173,7 @@ class Partition:
     def apply(self, entries: Sequence[Entry]) -> None:
         """Take committed entries into the store, in one transaction. Raises what the store raises; then nothing is
         taken."""
-        taken = _Taken(self._store, self._applied_local)
+        taken = Taken(self._store, self._applied_local, self._transactions.marks)
         for entry in entries:
             taken.take(entry)
         batch = taken.finish()
@@ -230,7 +181,7 @@ class Partition:
         self._store.write(batch)
         self._after_apply(taken)
 
-    def _after_apply(self, taken: _Taken) -> None:
+    def _after_apply(self, taken: Taken) -> None:
         row = taken.batch.operation_ids
         if row is not None:
             self._operations.add_all(row.first_position, row.stamp_ms, row.ids)
@@ -239,6 +190,8 @@ class Partition:
         last = taken.batch.applied.position
         if self._overlay:
             self._overlay = {key: pending for key, pending in self._overlay.items() if pending[0] > last}
+        self._transactions.applied_to(taken.marks.changes, last)
+        self._last_delete = taken.last_delete or self._last_delete
         self._collections.applied_to(last)
         self._last_stamp = max(self._last_stamp, taken.batch.applied.stamp)
         if taken.schema is not None:
@@ -250,13 +203,17 @@ class Partition:
 
     def get(self, request: storage_pb2.Get) -> storage_pb2.ItemReply:
         """GetItem. Raises CorruptItem."""
-        stored = self._row(request.key)
-        if stored is None:
-            return storage_pb2.ItemReply()
-        body = codec.body_of(stored)
-        if request.projection:
-            body = dump(project(tree.decode_projection(request.projection), load(body)))
-        return storage_pb2.ItemReply(item=body, size=codec.size_of(stored))
+        return _read(self._row(request.key), request.projection)
+
+    def transact_get(self, request: storage_pb2.TransactGet) -> storage_pb2.TransactGetReply:
+        """This partition's part of TransactGetItems, all at one moment. Raises CorruptItem."""
+        reply = storage_pb2.TransactGetReply()
+        for get in request.gets:
+            stored = self._row(get.key)
+            version = self._last_delete if stored is None else codec.header_of(stored).position
+            marked = get.key in self._transactions.marks.applied
+            reply.reads.add(item=_read(stored, get.projection), version=version, marked=marked)
+        return reply
 
     def query_slice(self, request: storage_pb2.Query, page: Page) -> bool:
         """Evaluate some more rows into `page`; whether the page is finished. Raises CorruptItem."""
@@ -276,7 +233,10 @@ class Partition:
         return stored
 
 
-def failure(error: ApiError, size: int) -> storage_pb2.Failure:
-    """The wire form of an error that the client sees; `size` of the item that was looked at counts as capacity."""
-    item = dump(error.item) if error.item else b""
-    return storage_pb2.Failure(type=error.type, message=error.message, item=item, size=size)
+def _read(stored: bytes | None, projection: bytes) -> storage_pb2.ItemReply:
+    if stored is None:
+        return storage_pb2.ItemReply()
+    body = codec.body_of(stored)
+    if projection:
+        body = dump(project(tree.decode_projection(projection), load(body)))
+    return storage_pb2.ItemReply(item=body, size=codec.size_of(stored))

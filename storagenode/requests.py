@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from cluster.transport import Stream, TransportError
 from cluster.wire import common_pb2, storage_pb2
+from storagenode.decisions import Result
 
 BATCH_BYTES = 1 << 20
 """A message to a router is cut at about this size, far below what the network carries."""
@@ -74,12 +75,18 @@ class Responder:
         self._connection = connection
         self._id = id
 
-    def write(self, reply: storage_pb2.WriteReply | storage_pb2.Failure) -> None:
+    def write(self, reply: Result | storage_pb2.Failure) -> None:
         """Answer a write."""
         if isinstance(reply, storage_pb2.WriteReply):
             self._connection.reply(storage_pb2.Reply(id=self._id, write=reply))
+        elif isinstance(reply, storage_pb2.TransactReply):
+            self._connection.reply(storage_pb2.Reply(id=self._id, transact=reply))
         else:
             self._connection.reply(storage_pb2.Reply(id=self._id, failure=reply))
+
+    def transact_get(self, reply: storage_pb2.TransactGetReply) -> None:
+        """Answer a transaction's reads."""
+        self._connection.reply(storage_pb2.Reply(id=self._id, transact_get=reply))
 
     def item(self, reply: storage_pb2.ItemReply) -> None:
         """Answer a get."""

@@ -88,10 +88,16 @@ def decide_delete(delete: storage_pb2.Delete, old: Old) -> Outcome:
     return Changed(None, 0, old.body if delete.return_old else b"")
 
 
-def decide_update(update: storage_pb2.Update, old: Old, table: Table | None = None) -> Outcome:
+def decide_check(check: storage_pb2.Check, old: Old) -> Outcome:
+    """ConditionCheck: the item stays as it is."""
+    return _check(check.condition, old) or Unchanged()
+
+
+def decide_update(update: storage_pb2.Update, old: Old, table: Table | None = None, *, flat: bool = False) -> Outcome:
     """UpdateItem: evaluated on the item as it was; creates the item unless all actions only take away.
 
-    `table`: its indexes are held to what they may take; None: there are none.
+    `table`: its indexes are held to what they may take; None: there are none. `flat`: the item alone is held to the
+    limit of sizes, as DynamoDB does it in transactions.
     """
     before = old.item()
     values: list[AttributeValue] = orjson.loads(update.values) if update.values else []
@@ -107,7 +113,7 @@ def decide_update(update: storage_pb2.Update, old: Old, table: Table | None = No
     key = load(update.key_attributes)
     after = {**result.item, **key} if old.stored is None else result.item
     size = item_size(after)
-    if _too_large(actions, size, item_size(key)):
+    if size > ITEM_SIZE_MAX if flat else _too_large(actions, size, item_size(key)):
         return Refused(update_too_large())
     if table is not None and (refused := _check_indexes(table, before, after, size)) is not None:
         return refused

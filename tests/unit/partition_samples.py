@@ -74,9 +74,9 @@ class Leader:
             if group:
                 self.partition.apply(group)
 
-    def decide(self, request: storage_pb2.Request) -> Propose | Answer | Repeat:
+    def decide(self, request: storage_pb2.Request, wall_ms: int = NOW_MS) -> Propose | Answer | Repeat:
         """Decide one write, and propose it if it goes ahead."""
-        decision = self.partition.decide(request, NOW_MS, self.position + 1)
+        decision = self.partition.decide(request, wall_ms, self.position + 1)
         if isinstance(decision, Propose):
             self._append(decision.payload)
         return decision

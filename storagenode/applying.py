@@ -1,0 +1,115 @@
+"""What a run of log entries amounts to, in one batch for the store. Depends on the entries and the store alone (design
+§5)."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from dynamo import codec
+from dynamo.codec import stamp_milliseconds
+from dynamo.table import Table, decode_table
+from replication.messages import NORMAL, Entry
+from storagenode import commands
+from storagenode.indexes import LocalIndexes, local_indexes_of
+from storagenode.storage.store import SCHEMA, Applied, OperationIdRow, Store, WriteBatch
+from storagenode.transaction_commands import FinishCommand, OnCommit, PrepareCommand, TransactCommand
+from storagenode.transaction_marks import Mark, Marks, MarksTaken
+from storagenode.transaction_tokens import TokensTaken
+
+LAST_DELETE: Final = b"last delete"
+"""The name of the row that holds the position of the partition's last delete: a missing item's version."""
+
+_POSITION = struct.Struct("<Q")
+
+
+def last_delete(store: Store) -> int:
+    """The applied position of the partition's last delete, 0 if there was none."""
+    value = store.meta(LAST_DELETE)
+    return 0 if value is None else int(_POSITION.unpack(value)[0])
+
+
+class Taken:
+    """Entries as they are taken, one after the other; what they amount to together is in `batch`."""
+
+    def __init__(self, store: Store, local: LocalIndexes | None, marks: Marks) -> None:
+        before = store.applied()
+        self.batch = WriteBatch(before)
+        self.ids: list[int] = []
+        self.schema: Table | None = None
+        self.local = local
+        self.marks = MarksTaken(marks, self.batch)
+        self.last_delete = 0
+        self._tokens = TokensTaken(store, self.batch)
+        self._store = store
+        self._stamp, self._items, self._size = before.stamp, before.items, before.size
+        self._indexes = before.indexes
+
+    def take(self, entry: Entry) -> None:
+        """Add one entry."""
+        operation_id = 0
+        if entry.kind == NORMAL:
+            operation_id = self._take(commands.decode(entry.payload), entry.position)
+        self.ids.append(operation_id)
+        self.batch.applied = Applied(entry.position, entry.epoch, self._stamp, self._items, self._size, self._indexes)
+
+    def _take(self, command: commands.Command, position: int) -> int:
+        """Add a command; its operation id."""
+        match command:
+            case commands.WriteCommand():
+                self._write(command.key, command.stored, command.old_size, position)
+                return command.operation_id
+            case commands.SchemaCommand():
+                self.schema = decode_table(command.definition)
+                self.local = local_indexes_of(self.schema)
+                self.batch.meta[SCHEMA] = command.definition
+                return 0
+            case FinishCommand():
+                self._finish(command, position)
+                return 0
+            case PrepareCommand():
+                self._stamp = max(self._stamp, command.stamp)
+                self.marks.prepare(command)
+                return command.operation_id
+            case TransactCommand():
+                self._stamp = max(self._stamp, command.stamp)
+                for key, stored, old_size in command.writes:
+                    self._write(key, stored, old_size, position)
+                self._tokens.take(command, position)
+                return command.operation_id
+
+    def _write(self, key: bytes, written: bytes, old_size: int, position: int) -> None:
+        """Add an item's new state: stored bytes, or a tombstone."""
+        header = codec.header_of(written)
+        gone = bool(header.flags & codec.TOMBSTONE)
+        stored = None if gone else written
+        if self.local is not None:
+            self._indexes = self.local.take(self.batch, self._store, self._indexes, key, stored)
+        self.batch.items[key] = stored
+        self._items += (not gone) - (old_size > 0)
+        self._size += header.size - old_size
+        self._stamp = max(self._stamp, header.stamp)
+        if gone:
+            self.last_delete = position
+            self.batch.meta[LAST_DELETE] = _POSITION.pack(position)
+
+    def _finish(self, command: FinishCommand, position: int) -> None:
+        self._stamp = max(self._stamp, command.stamp)
+        for key, mark in self.marks.finish(command):
+            if command.commit and mark.on_commit is not OnCommit.NOTHING:
+                self._write(key, committed(key, mark, command.stamp, position), mark.old_size, position)
+
+    def finish(self) -> WriteBatch:
+        """The whole batch."""
+        ids = self.ids
+        if any(ids):
+            applied = self.batch.applied
+            first = applied.position - len(ids) + 1
+            self.batch.operation_ids = OperationIdRow(first, stamp_milliseconds(applied.stamp), tuple(ids))
+        return self.batch
+
+
+def committed(key: bytes, mark: Mark, stamp: int, position: int) -> bytes:
+    """The stored bytes that a marked item has once it is committed at this position: a tombstone for a delete."""
+    flags = codec.TOMBSTONE if mark.on_commit is OnCommit.DELETE else 0
+    return codec.encode(key, mark.body, codec.ItemHeader(flags, 0, mark.size, stamp, position))
