@@ -39,7 +39,7 @@ conformance: $(READY_TO_DEVELOP)   ## boto3 against an endpoint; ARGS="--url URL
 simulation: $(READY_TO_DEVELOP)    ## a cluster under virtual time, network and disk
 	tools/test simulation $(ARGS)
 
-chaos: $(READY_TO_DEVELOP)         ## killed and frozen processes under load
+chaos: $(READY_TO_DEVELOP)         ## killed and frozen processes under load; ARGS="-m slow --report DIR" for the long form
 	tools/test chaos $(ARGS)
 
 bench: $(READY_TO_DEVELOP)         ## requests per second, latency and CPU per request

@@ -18,6 +18,7 @@ from tests.chaos.http_client import GaveUp, HttpClient
 from tests.chaos.kills import Killer, Target, summary
 from tests.chaos.load import Client, Load, create_table, under_load, values_found
 from tests.chaos.real_cluster import RealCluster, running_cluster
+from tests.chaos.replicas import differing_replicas
 
 WRITERS = 32
 BOTO3_WRITERS = 2
@@ -89,6 +90,8 @@ async def killed_under_load(data: Path, targets: Sequence[Target], gap_max: floa
         report.write(name, summary(load, killer.kills, began, time.monotonic()))
         items, counters = await values_found(reader)
         await reader.close()
+        await cluster.whole()
+    assert list(differing_replicas(data)) == []
     assert load.ledger.faults_of_items(items) == []
     assert load.ledger.faults_of_counters(counters) == []
     assert len(load.ledger.acknowledged) > WRITERS
