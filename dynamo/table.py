@@ -75,6 +75,7 @@ class Table(Base, frozen=True):
     table_id: str = ""  # the UUID that DescribeTable shows as TableId
     billing: Literal["PROVISIONED", "PAY_PER_REQUEST"] = "PROVISIONED"
     on_demand_since: float = 0.0  # LastUpdateToPayPerRequestDateTime; 0: never
+    on_demand_switches: tuple[float, ...] = ()  # when it was made on-demand lately, oldest first
     throughput: Throughput = Throughput()
     on_demand_read: int = -1
     on_demand_write: int = -1

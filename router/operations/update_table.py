@@ -14,8 +14,9 @@ from router.context import ACCOUNT_ID, RequestContext
 from router.plan import Plan, Work
 from router.table_changes import change_table
 from router.table_checks import INVALID
-from router.table_description import decreases_today, describe, warm_units
+from router.table_description import describe, warm_units
 from router.table_lookup import find_table
+from router.throughput_changes import changed_throughput, switches_with
 
 CHANGES = (
     "ProvisionedThroughput",
@@ -89,7 +90,13 @@ def _with_billing(table: Table, body: dict[str, Any], now: float) -> Table:
     if billing == "PAY_PER_REQUEST":
         if table.billing == billing:
             return table
-        return msgspec.structs.replace(table, billing=billing, on_demand_since=now, throughput=Throughput())
+        return msgspec.structs.replace(
+            table,
+            billing=billing,
+            on_demand_since=now,
+            on_demand_switches=switches_with(now, table.on_demand_switches),
+            throughput=Throughput(),
+        )
     if not wanted:
         return table
     if table.billing != billing:
@@ -97,30 +104,8 @@ def _with_billing(table: Table, body: dict[str, Any], now: float) -> Table:
         return msgspec.structs.replace(
             table, billing=billing, throughput=throughput, on_demand_read=-1, on_demand_write=-1
         )
-    throughput = _changed_throughput(table, wanted["ReadCapacityUnits"], wanted["WriteCapacityUnits"], now)
+    throughput = changed_throughput(table.throughput, wanted["ReadCapacityUnits"], wanted["WriteCapacityUnits"], now)
     return msgspec.structs.replace(table, throughput=throughput)
-
-
-def _changed_throughput(table: Table, read: int, write: int, now: float) -> Throughput:
-    current = table.throughput
-    if (current.read, current.write) == (read, write):
-        raise validation(
-            "The provisioned throughput for the table will not change. The requested value equals the current value. "
-            f"Current ReadCapacityUnits provisioned for the table: {current.read}. "
-            f"Requested ReadCapacityUnits: {read}. "
-            f"Current WriteCapacityUnits provisioned for the table: {current.write}. "
-            f"Requested WriteCapacityUnits: {write}. "
-            "Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits."
-        )
-    lowered = read < current.read or write < current.write
-    raised = read > current.read or write > current.write
-    return Throughput(
-        read,
-        write,
-        last_increase=now if raised else current.last_increase,
-        last_decrease=now if lowered else current.last_decrease,
-        decreases_today=decreases_today(table, now) + lowered,
-    )
 
 
 def _with_ceilings(table: Table, wanted: dict[str, int]) -> Table:
