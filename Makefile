@@ -1,7 +1,7 @@
 # A menu. What a line does stands in tools/, so that it can be read, tested and run without make.
 # ARGS goes to the command behind the target:  make up ARGS="--port 9000 --nodes-per-zone 2"   make unit ARGS="-k number"
 .DEFAULT_GOAL := help
-.PHONY: help up test test-full lint types unit property integration conformance simulation chaos bench proto clean
+.PHONY: help up test test-full lint types unit property integration conformance simulation sim sim-mutants chaos bench proto clean
 
 READY_TO_RUN := .venv/.ready-to-run
 READY_TO_DEVELOP := .venv/.ready-to-develop
@@ -38,6 +38,12 @@ conformance: $(READY_TO_DEVELOP)   ## boto3 against an endpoint; ARGS="--url URL
 
 simulation: $(READY_TO_DEVELOP)    ## a cluster under virtual time, network and disk
 	tools/test simulation $(ARGS)
+
+sim: $(READY_TO_DEVELOP)           ## many seeds of it: make sim SEED=first SEEDS=count
+	tools/sim seeds $(or $(SEED),1) $(or $(SEEDS),20) $(ARGS)
+
+sim-mutants: $(READY_TO_DEVELOP)   ## broken rules that the simulation must find
+	tools/sim mutants $(ARGS)
 
 chaos: $(READY_TO_DEVELOP)         ## killed and frozen processes under load; ARGS="-m slow --report DIR" for the long form
 	tools/test chaos $(ARGS)

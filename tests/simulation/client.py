@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from itertools import count
-from random import Random
 from typing import Any
 
 import orjson

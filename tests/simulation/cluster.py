@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from autoadmin.service import AutoAdmin
 from autoadmin.state import MemoryState
@@ -25,7 +25,7 @@ from storagenode.storage.lmdb_store import LmdbStores
 from storagenode.storage.memory_store import MemoryStores
 from storagenode.storage.store import Stores
 from tests.simulation.simulated_disk import SimulatedDisk
-from tests.simulation.simulated_machine import PowerCut, SimulatedClock, SimulatedExecutor
+from tests.simulation.simulated_machine import CutShort, SimulatedClock, SimulatedExecutor
 from tests.simulation.simulated_network import SimulatedNetwork, SimulatedTransport
 from tests.simulation.simulated_process import Process
 from tests.simulation.trace import Trace
@@ -38,7 +38,7 @@ NODE_PORT = 7100
 SEGMENT_BYTES = 256 << 10
 """Small, so that logs roll over many times a minute."""
 DRIFT_MAX = 0.01
-SKEW_MAX = 30.0
+SKEW_MAX = 15.0
 
 
 class Member:
@@ -112,6 +112,8 @@ class NodeMember(Member):
         self.executors: list[SimulatedExecutor] = []
         self._folder = folder
         self._memory_stores = MemoryStores()
+        self._cut_loses_power = False
+        self.closed_cleanly = False
         self._settings = StorageNodeSettings(
             cluster_id=CLUSTER_ID,
             region=REGION,
@@ -124,10 +126,10 @@ class NodeMember(Member):
         )
 
     def _begin(self, process: Process, transport: SimulatedTransport) -> None:
-        def power_cut() -> None:
-            self._cluster.start_work(self.crash(power_lost=True))
+        def cut_short() -> None:
+            self._cluster.start_work(self.crash(power_lost=self._cut_loses_power))
 
-        self.executors = [SimulatedExecutor(Random(self._random.getrandbits(62)), power_cut=power_cut) for _ in "lw"]
+        self.executors = [SimulatedExecutor(Random(self._random.getrandbits(62)), cut_short=cut_short) for _ in "lw"]
         seams = Seams(
             clock=self.clock,
             disk=self.disk,
@@ -138,16 +140,22 @@ class NodeMember(Member):
             executor=self.executors[1],
         )
         self.node = StorageNode(self._settings, seams)
-        process.start(_live(self.node))
+        process.start(self._live(self.node))
+
+    async def _live(self, node: StorageNode) -> None:
+        await node.start()
+        await node.run()
+        self.closed_cleanly = True
+        self._cluster.start_work(self.crash())
 
     def _stores(self) -> Stores:
         if self._folder is None:
             return self._memory_stores
         return LmdbStores(LocalDisk(), f"{self._folder}/partitions", f"{self._folder}/trash", self.clock.wall)
 
-    def cut_power_at(self, operation: str, skipped: int) -> None:
-        """Lose power in the middle of the disk's operation of this kind that follows `skipped` others."""
-        left = skipped
+    def crash_at(self, operation: str, skipped: int, *, power_lost: bool) -> None:
+        """Crash before the disk's operation of this kind that follows `skipped` others."""
+        left, self._cut_loses_power = skipped, power_lost
 
         def fault(found: str, _path: str) -> OSError | None:
             nonlocal left
@@ -155,10 +163,15 @@ class NodeMember(Member):
                 left -= 1
                 if left < 0:
                     self.disk.fault = None
-                    raise PowerCut
+                    raise CutShort
             return None
 
         self.disk.fault = fault
+
+    def stop_cleanly(self) -> None:
+        """Order the node to end as on SIGTERM; its process goes away once it has."""
+        if self.node is not None and self.process is not None:
+            self.process.call(self.node.stop)
 
     def hand_over_all(self) -> None:
         """Order the node to let others lead, as a planned move does."""
@@ -173,7 +186,8 @@ class NodeMember(Member):
 
     def _died(self, *, power_lost: bool) -> None:
         node, self.node = self.node, None
-        if node is not None and hasattr(node, "log"):
+        closed, self.closed_cleanly = self.closed_cleanly, False
+        if node is not None and hasattr(node, "log") and not closed:
             if hasattr(node, "replicas"):
                 node.abandon()
             else:
@@ -187,11 +201,6 @@ class NodeMember(Member):
         self._memory_stores = MemoryStores()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
-
-
-async def _live(node: StorageNode) -> None:
-    await node.start()
-    await node.run()
 
 
 class AutoAdminMember(Member):
@@ -297,9 +306,9 @@ class SimulatedCluster:
         self.failures.append(f"{name}: {error!r}")
         self.trace.note(f"{name} FAILED {error!r}")
 
-    def start_work(self, work: asyncio.Future[None] | object) -> None:
+    def start_work(self, work: Coroutine[Any, Any, None]) -> None:
         """Run `work` beside everything else, as nobody's process."""
-        task = asyncio.get_running_loop().create_task(work, context=self.network.context)  # type: ignore[arg-type]
+        task = asyncio.get_running_loop().create_task(work, context=self.network.context)
         self._work.add(task)
         task.add_done_callback(self._work.discard)
 

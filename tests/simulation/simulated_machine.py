@@ -13,8 +13,8 @@ START_OF_TIME = 1_800_000_000.0
 """The calendar's time when a simulation starts."""
 
 
-class PowerCut(BaseException):  # noqa: N818  no error: nobody may handle it
-    """The machine loses power in the middle of an operation on its disk."""
+class CutShort(BaseException):
+    """The process ends in the middle of an operation on its disk. No error: nobody may handle it."""
 
 
 class SimulatedClock:
@@ -27,25 +27,26 @@ class SimulatedClock:
 
     def boottime(self) -> float:
         """Virtual seconds since the machine started, as its own oscillator counts them."""
-        return asyncio.get_running_loop().time() * (1 + self._drift) + self._boot_offset
+        return self._elapsed() + self._boot_offset
 
     def wall(self) -> float:
         """The calendar as this machine believes it."""
-        return START_OF_TIME + self.skew + self.boottime()
+        return START_OF_TIME + self.skew + self._elapsed()
+
+    def _elapsed(self) -> float:
+        return asyncio.get_running_loop().time() * (1 + self._drift)
 
 
 class SimulatedExecutor:
     """Runs blocking work on the one thread there is, after a virtual while.
 
-    `slowest`: the longest that it takes. `power_cut` is called when the machine loses power in the middle of the work;
-    whoever waits for that then waits until the process is killed.
+    `slowest`: the longest that it takes. `cut_short` is called when the process ends in the middle of the work; whoever
+    waits for that then waits until the process is killed.
     """
 
-    def __init__(
-        self, random: Random, *, slowest: float = 0.002, power_cut: Callable[[], None] | None = None
-    ) -> None:
+    def __init__(self, random: Random, *, slowest: float = 0.002, cut_short: Callable[[], None] | None = None) -> None:
         self._random = random
-        self._power_cut = power_cut
+        self._cut_short = cut_short
         self.slowest = slowest
 
     async def run(self, function: Callable[[], T]) -> T:
@@ -53,10 +54,11 @@ class SimulatedExecutor:
         await asyncio.sleep(self._random.uniform(0.0001, self.slowest))
         try:
             return function()
-        except PowerCut:
-            assert self._power_cut is not None
-            self._power_cut()
-            return await asyncio.get_running_loop().create_future()
+        except CutShort:
+            assert self._cut_short is not None
+            self._cut_short()
+            await asyncio.Event().wait()
+            raise
 
     def close(self) -> None:
         """Nothing runs on."""

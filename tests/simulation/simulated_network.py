@@ -224,12 +224,12 @@ class SimulatedServer:
         """Where it listens."""
         return self._address
 
-    def start(self, work: Awaitable[None]) -> None:
+    def start(self, work: Callable[[], Awaitable[None]]) -> None:
         """Run `work` as the listening process."""
 
         async def run() -> None:
             with contextlib.suppress(TransportError):  # a handler may let a broken stream end it
-                await work
+                await work()
 
         process: Process | None = self._process
         task = process.start(run()) if process is not None else asyncio.get_running_loop().create_task(run())
@@ -250,7 +250,7 @@ class SimulatedServer:
                 far.close()
                 self._ends.pop(far, None)
 
-        self.start(serve())
+        self.start(serve)
         return near
 
     def answer(self, method: str, message: bytes) -> asyncio.Future[bytes]:
@@ -266,7 +266,7 @@ class SimulatedServer:
                 if not answered.done():
                     answered.set_exception(TransportError(f"{self._address} went away"))
 
-        self.start(serve())
+        self.start(serve)
         return answered
 
     def die(self, *, power_lost: bool) -> list[SimulatedStream]:

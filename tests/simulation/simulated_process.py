@@ -1,5 +1,5 @@
-"""Processes inside one thread: whatever is started in a process's context ends when it is killed, and stands still while
-it is stopped.
+"""Processes inside one thread: whatever is started in a process's context ends when it is killed, and stands still
+while it is stopped.
 
 A context (`contextvars`) goes with every task, timer and callback that is made within it, so that the loop can tell
 whose each of them is.
@@ -64,7 +64,7 @@ class Process:
         loop = asyncio.get_running_loop()
         for handle in held:
             if not handle.cancelled():
-                loop.call_soon(handle._run)  # type: ignore[attr-defined]
+                loop.call_soon(handle._run)
 
     def hold(self, handle: asyncio.Handle) -> None:
         """Keep a callback for `resume`; a dead process never runs it."""

@@ -54,7 +54,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._now = 0.0
         super().__init__(_NoFiles())
-        self.set_task_factory(_make_task)
+        self.set_task_factory(_make_task)  # type: ignore[arg-type]
 
     def time(self) -> float:
         """Virtual seconds."""
@@ -78,7 +78,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
                 continue
             process = process_of(handle)
             if process is None or process.runs:
-                handle._run()  # type: ignore[attr-defined]
+                handle._run()
             else:
                 process.hold(handle)
 

@@ -71,9 +71,9 @@ class _Search:
     def run(self, steps_max: int) -> Stuck | None:
         seen: set[tuple[int, Value]] = set()
         order: list[int] = []
-        stack = [(0, self._initial, self._moves(0, self._initial))]
+        stack = [(0, self._moves(0, self._initial))]
         for _ in range(steps_max):
-            mask, value, moves = stack[-1]
+            mask, moves = stack[-1]
             if mask & self._known == self._known:
                 return None
             move = next(moves, None)
@@ -91,7 +91,7 @@ class _Search:
             order.append(at)
             if len(order) > len(self._best[0]):
                 self._best = (list(order), new_value, new_mask)
-            stack.append((new_mask, new_value, self._moves(new_mask, new_value)))
+            stack.append((new_mask, self._moves(new_mask, new_value)))
         raise Undecided(f"no verdict on {len(self._operations)} operations after {steps_max} steps")
 
     def _candidates(self, mask: int) -> list[int]:
@@ -109,7 +109,7 @@ class _Search:
     def _moves(self, mask: int, value: Value) -> Iterator[tuple[int, Value]]:
         """What may come next, with the value then: what is likelier to lead to the end first.
 
-        What changes nothing may go at once, without a second choice. Of unknown ones that ask the same, the oldest
+        A read that fits now may go at once, without a second choice. Of unknown ones that ask the same, the oldest
         speaks for all.
         """
         changes: list[tuple[int, Value]] = []
@@ -121,7 +121,7 @@ class _Search:
             if not fits:
                 continue
             if operation.returned < FOREVER:
-                if new_value == value:
+                if operation.kind == "get" or operation.done is False:
                     yield at, value
                     return
                 changes.append((at, new_value))

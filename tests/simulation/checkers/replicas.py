@@ -38,6 +38,19 @@ def converged(cluster: SimulatedCluster) -> bool:
     )
 
 
+def describe(cluster: SimulatedCluster) -> str:
+    """Who leads what, and how far each replica is."""
+    names = {hosted: member.name for member in cluster.nodes if member.node for hosted in member.node.hosted_all()}
+    lines = [
+        f"partition {partition} on {names[hosted]}: {hosted.replica.role}{' serving' if hosted.serving else ''}, epoch "
+        f"{hosted.replica.epoch}, log to {hosted.replica.last_position}, durable to {hosted.replica.durable}, "
+        f"committed to {hosted.replica.commit}, applied to {hosted.partition.applied.position}"
+        for partition, members in replicas_of(cluster).items()
+        for hosted in members
+    ]
+    return "\n".join(lines)
+
+
 def unequal_replicas(cluster: SimulatedCluster) -> Iterator[str]:
     """Differences between replicas, and between rows and log. To be asked once `converged`."""
     for partition, members in replicas_of(cluster).items():

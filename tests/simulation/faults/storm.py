@@ -15,11 +15,15 @@ DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {
     "kill node": 4,
     "power loss": 3,
     "power loss while writing": 3,
+    "kill while writing": 2,
+    "clean stop": 1,
     "kill auto-admin": 1,
     "kill router": 2,
     "kill all nodes": 0.7,
     "power loss everywhere": 0.7,
     "isolate": 3,
+    "two sides": 3,
+    "split a node from the others": 3,
     "cut one way": 3,
     "cut a pair": 2,
     "broken connections": 3,
@@ -58,11 +62,15 @@ class Storm:
             "kill node": self._kill_node,
             "power loss": self._power_loss,
             "power loss while writing": self._power_loss_while_writing,
+            "kill while writing": self._kill_while_writing,
+            "clean stop": self._clean_stop,
             "kill auto-admin": self._kill_auto_admin,
             "kill router": self._kill_router,
             "kill all nodes": self._kill_all_nodes,
             "power loss everywhere": self._power_loss_everywhere,
             "isolate": self._isolate,
+            "two sides": self._two_sides,
+            "split a node from the others": self._split,
             "cut one way": self._cut_one_way,
             "cut a pair": self._cut_a_pair,
             "broken connections": self._broken_connections,
@@ -147,8 +155,17 @@ class Storm:
         await self._node().crash(power_lost=True)
 
     async def _power_loss_while_writing(self) -> None:
+        self._crash_while_writing(power_lost=True)
+
+    async def _kill_while_writing(self) -> None:
+        self._crash_while_writing(power_lost=False)
+
+    def _crash_while_writing(self, *, power_lost: bool) -> None:
         operation = self._random.choice(("write", "sync", "sync", "allocate"))
-        self._node().cut_power_at(operation, self._random.randrange(20))
+        self._node().crash_at(operation, self._random.randrange(20), power_lost=power_lost)
+
+    async def _clean_stop(self) -> None:
+        self._node().stop_cleanly()
 
     async def _kill_auto_admin(self) -> None:
         await self._cluster.auto_admin.crash()
@@ -168,11 +185,12 @@ class Storm:
         process = self._machine().process
         if process is not None:
             process.stop()
-            await self._last(0.2, 4.0)
+            await self._last(0.2, self._random.choice((1.5, 4.0)))
             process.resume()
 
     async def _slow_disk(self) -> None:
-        executors = self._node().executors
+        nodes = self._random.sample(self._cluster.nodes, self._random.randint(1, len(self._cluster.nodes)))
+        executors = [executor for node in nodes for executor in node.executors]
         slowest = self._random.choice((0.05, 0.5, 3.0))
         for executor in executors:
             executor.slowest = slowest
@@ -193,6 +211,21 @@ class Storm:
         pairs = [(machine.name, other.name) for other in self._cluster.members if other is not machine]
         cut = {pair for first, second in pairs for pair in ((first, second), (second, first))}
         await self._cut(network.weather.cut, cut)
+
+    async def _two_sides(self) -> None:
+        """Some machines are cut off from the rest: most likely a router and nodes on either side."""
+        names = [member.name for member in self._cluster.members]
+        here = [name for name in names if self._random.random() < 0.5]
+        there = [name for name in names if name not in here]
+        cut = {pair for one in here for other in there for pair in ((one, other), (other, one))}
+        await self._cut(self._cluster.network.weather.cut, cut)
+
+    async def _split(self) -> None:
+        """Routers still reach it: a leader that does not know that it was deposed."""
+        node = self._node()
+        others = [other.name for other in self._cluster.nodes if other is not node]
+        cut = {pair for other in others for pair in ((node.name, other), (other, node.name))}
+        await self._cut(self._cluster.network.weather.cut, cut)
 
     async def _cut_one_way(self) -> None:
         source, target = self._random.sample(self._cluster.nodes, 2)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 class Reply:
     """An answer, or none. `error` is the error's type without its namespace, "" for success.
 
-    `doubtful`: an earlier try of the same request ended without a clear answer, so that it may still come to pass, once.
+    `doubtful`: an earlier try of the same request ended without a clear answer: it may still come to pass, once.
     `last_sent`: when the try left that was answered.
     """
 

@@ -190,8 +190,8 @@ class ItemWorkload:
 
     # --- keys and values ---
 
-    def keys(self) -> list[str]:
-        """All items that are written more than once, and this client's others."""
+    def all_keys(self) -> list[str]:
+        """The items that all clients write, and this client's own."""
         shared = [f"register-{number}" for number in range(REGISTERS)]
         shared += [f"counter-{number}" for number in range(COUNTERS)]
         shared += [f"versioned-{number}" for number in range(VERSIONED)]
@@ -203,7 +203,7 @@ class ItemWorkload:
     def _any_key(self) -> str:
         if self._batched and self._random.random() < 0.2:
             return self._random.choice(self._batched)
-        return self._random.choice(self.keys()[: REGISTERS + COUNTERS + VERSIONED])
+        return self._random.choice(self.all_keys()[: REGISTERS + COUNTERS + VERSIONED])
 
     def _token(self) -> str:
         return f"{self._client.name}.{next(self._numbers)}"

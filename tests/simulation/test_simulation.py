@@ -1,0 +1,34 @@
+"""The main scenario over its first seeds. A failure prints its seed; `make sim SEED=… SEEDS=1` plays it again."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.scenarios.storm import Plan, run_storm
+
+SEEDS = range(1, 21)
+SHORT = Plan(seconds=10, pause=(0.1, 0.8))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nothing_promised_is_broken(seed: int) -> None:
+    outcome = run_storm(seed)
+    assert not outcome.violations, outcome.report()
+    assert outcome.faults.total() >= 20
+    assert outcome.answered >= 1000
+
+
+@pytest.mark.parametrize("seed", [101, 102])
+def test_the_same_seed_gives_the_same_trace(seed: int) -> None:
+    first, second = run_storm(seed, SHORT), run_storm(seed, SHORT)
+    assert len(first.trace) > 1000
+    assert first.trace.text() == second.trace.text()
+
+
+def test_another_seed_gives_another_trace() -> None:
+    assert run_storm(101, SHORT).trace.text() != run_storm(102, SHORT).trace.text()
+
+
+def test_stores_in_memory_do_as_well() -> None:
+    outcome = run_storm(103, Plan(seconds=10, pause=(0.1, 0.8), in_memory=True))
+    assert not outcome.violations, outcome.report()
