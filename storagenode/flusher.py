@@ -49,6 +49,8 @@ class Flusher:
         self._positions: dict[FlushListener, tuple[int, int]] = {}
         self._callbacks: list[Callable[[], None]] = []
         self._started_at: float | None = None
+        self._trim_before = 0
+        self._trimmed: Callable[[dict[int, int]], None] | None = None
         self.flushes = 0
 
     def appended(self, listener: FlushListener, position: int, epoch: int) -> None:
@@ -63,6 +65,13 @@ class Flusher:
             return
         self._callbacks.append(callback)
         self._wanted.set()
+
+    def trim_before(self, segment: int, trimmed: Callable[[dict[int, int]], None]) -> None:
+        """Trim the log's segments older than this one, between two flushes; `trimmed` hears what the log then begins
+        with (`NodeLog.forget_before`)."""
+        if segment > max(self._trim_before, self._log.oldest_segment):
+            self._trim_before, self._trimmed = segment, trimmed
+            self._wanted.set()
 
     def hanging_for(self) -> float:
         """Seconds that the flush under way has taken; 0 when there is none."""
@@ -79,6 +88,7 @@ class Flusher:
             await self._wanted.wait()
             self._wanted.clear()
             await self._flush()
+            await self._trim()
 
     async def _flush(self) -> None:
         positions, self._positions = self._positions, {}
@@ -113,6 +123,12 @@ class Flusher:
                     _log.warning("there is room on the disk again")
                 self._full = False
                 return
+
+    async def _trim(self) -> None:
+        if self._trimmed is not None and self._trim_before > self._log.oldest_segment:
+            trimmed, self._trimmed = self._trimmed, None
+            trimmed(self._log.forget_before(self._trim_before))
+            await self._executor.run(self._log.recycle)
 
     async def _fill_reserve(self) -> None:
         """Make the log's reserve whole again, if it can be, not more often than a disk that stays full deserves."""

@@ -7,7 +7,7 @@ A location is one 64-bit number: segment << 32 | byte offset of the record in th
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -64,6 +64,21 @@ class Positions:
             self._turn(position, epoch)
         self.locations.append(place)
         self.next = position + 1
+
+    def forget_before(self, place: int) -> bool:
+        """Drop the entries that lie before a location; whether there were any. Locations rise with positions.
+
+        The array is a new one: whoever reads by the old one goes on.
+        """
+        count = bisect_left(self.locations, place)
+        if count == 0:
+            return False
+        self.first += count
+        self.epochs = self.epochs_from(self.first)
+        self.locations = self.locations[count:]
+        if not self.locations:
+            self._epoch = -1
+        return True
 
     def epochs_from(self, position: int) -> list[tuple[int, int]]:
         """The spans of the epochs of `position` and all after it, the first one cut to begin there."""
@@ -172,6 +187,9 @@ class Index:
             replica.snapshot_epoch, replica.snapshot_position = a, b
             if b > replica.positions.last:
                 replica.positions.restart(b + 1)
+        elif record_type == records.RESTARTED:
+            replica.snapshot_epoch, replica.snapshot_position = a, b
+            replica.positions.restart(b + 1)
         else:
             raise UnexpectedRecord(f"record type {record_type} is not known to this version")
 

@@ -1,13 +1,15 @@
 """The log of a node: everything that its replicas must not forget, in one sequence, one fdatasync per batch.
 
 Who may call what: `append_*`, `pending`, `take` and `written` belong to the event loop and never block. `write`,
-`read`, `fill_reserve` and `open` block and belong in threads; of `write` and `fill_reserve` one runs at a time, and
-`written` follows a `write` before the next one begins.
+`read`, `fill_reserve`, `recycle` and `open` block and belong in threads; of `write`, `fill_reserve` and `recycle` one
+runs at a time, and `written` follows a `write` before the next one begins. `forget_before` belongs to the event loop,
+between `written` and the next `write`.
 """
 
 from __future__ import annotations
 
 import errno
+import threading
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -100,6 +102,9 @@ class NodeLog:
             for partition, replica in found.index.replicas.items()
         }
         self._broken: OSError | None = None
+        self._forgetting = threading.Lock()
+        self._oldest = min(found.frames, default=1)
+        self._appended: dict[int, int] = {}
 
     @classmethod
     def open(
@@ -188,6 +193,12 @@ class NodeLog:
         opened.snapshot = max(opened.snapshot, position)
         self._waiting.add_record(records.SNAPSHOT, partition, epoch, position)
 
+    def restart_partition(self, partition: int, epoch: int, position: int) -> None:
+        """A durable snapshot from another node replaces the whole log up to and after `position`."""
+        opened = self._opened[partition]
+        opened.last = opened.snapshot = position
+        self._waiting.add_record(records.RESTARTED, partition, epoch, position)
+
     def pending(self) -> bool:
         """Whether anything waits for a flush."""
         return bool(self._waiting)
@@ -231,6 +242,7 @@ class NodeLog:
             if len(put) == 2:
                 partition, entries = put
                 self._index.put_entries(partition, entries, place)
+                self._appended[partition] = self._appended.get(partition, 0) + len(chunk)
             else:
                 self._index.put_record(*put)
             place += len(chunk)
@@ -252,7 +264,8 @@ class NodeLog:
         that is not here.
         """
         positions = self._index.replicas[partition].positions
-        first, locations = positions.first, positions.locations
+        with self._forgetting:
+            first, locations = positions.first, positions.locations
         if first_position < first:
             raise LogTrimmed(f"partition {partition} begins at {first}, not {first_position}")
         entries: list[Entry] = []
@@ -273,6 +286,62 @@ class NodeLog:
                 if next_segment != segment or not start <= offset < start + len(body):
                     break
         return tuple(entries)
+
+    # Trimming.
+
+    @property
+    def oldest_segment(self) -> int:
+        """The first segment that is kept."""
+        return self._oldest
+
+    @property
+    def current_segment(self) -> int:
+        """The segment that is written to. It is never trimmed."""
+        return self._segment
+
+    def appended_bytes(self, partition: int) -> int:
+        """What the partition's entries added to the log since it was opened, as written."""
+        return self._appended.get(partition, 0)
+
+    def snapshot_position(self, partition: int) -> int:
+        """What the latest durable snapshot of a partition covers. Raises KeyError for a partition that is not here."""
+        return self._index.replicas[partition].snapshot_position
+
+    def segment_needed(self, partition: int, position: int) -> int | None:
+        """The oldest segment with an entry at or after `position`; None if there is none. Raises KeyError likewise."""
+        positions = self._index.replicas[partition].positions
+        at = max(position - positions.first, 0)
+        return segment_and_offset(positions.locations[at])[0] if at < len(positions.locations) else None
+
+    def partitions(self) -> list[int]:
+        """Every partition that the log knows here."""
+        return list(self._index.replicas)
+
+    def forget_before(self, segment: int) -> dict[int, int]:
+        """Forget what lies in older segments; the first position kept of each partition that lost some.
+
+        All that must survive is in the segments kept, since each begins with the state of every partition. The caller
+        answers for the entries: snapshots cover them. The files go with `recycle`.
+        """
+        segment = min(segment, self._segment)
+        trimmed: dict[int, int] = {}
+        with self._forgetting:
+            self._oldest = max(self._oldest, segment)
+            for partition, replica in self._index.replicas.items():
+                if replica.positions.forget_before(location(segment, 0)):
+                    trimmed[partition] = replica.positions.first
+            for number in [number for number in self._frames if number < segment]:
+                del self._frames[number]
+        return trimmed
+
+    def recycle(self) -> None:
+        """Make the files of forgotten segments those of coming ones, the oldest first; blocks. Raises LogBroken."""
+        try:
+            for number in [number for number in self._segments.numbers if number < self._oldest]:
+                self._segments.recycle(number)
+        except OSError as error:
+            self._broken = error
+            raise LogBroken(f"the log's folder cannot be written: {error}") from error
 
     # Room and life.
 
@@ -360,6 +429,14 @@ class NodeLog:
 
     def _read_frame(self, segment: int, offset: int) -> tuple[int, bytes]:
         """Where the body begins of the frame that holds a record at `offset`, and the body, checked."""
+        try:
+            return self._read_body(segment, offset)
+        except (LogCorrupt, OSError, KeyError):
+            if segment < self._oldest:  # it was trimmed while it was being read
+                raise LogTrimmed(f"segment {segment:016x} is gone") from None
+            raise
+
+    def _read_body(self, segment: int, offset: int) -> tuple[int, bytes]:
         blocks = self._frames[segment]
         frame_offset = blocks[bisect_right(blocks, offset // BLOCK) - 1] * BLOCK
         file = self._segments.file(segment)

@@ -12,6 +12,10 @@ A record is a header of 32 bytes, little-endian, and a payload:
 | PARTITION_DROPPED| replica    | 0        |                    |
 | SNAPSHOT         | epoch      | position |                    |
 | INCARNATION      | number     | 0        |  (partition is 0)  |
+| RESTARTED        | epoch      | position |                    |
+
+SNAPSHOT: a durable snapshot of this node's covers the log up to there. RESTARTED: one was brought from another node,
+and what the log held was not the log that it is of: the log begins anew after that position.
 
 A sequence of ENTRY records is also how entries travel between nodes (`Append.entries`), so that a follower can put the
 bytes that it received into its log as they are. Checksums are the business of what carries records: a batch of the log
@@ -33,6 +37,7 @@ PARTITION_OPENED: Final = 4
 PARTITION_DROPPED: Final = 5
 SNAPSHOT: Final = 6
 INCARNATION: Final = 7
+RESTARTED: Final = 8
 
 HEADER: Final = struct.Struct("<IBBHQQQ")
 HEADER_BYTES: Final = HEADER.size

@@ -8,6 +8,8 @@ from typing import Final
 from cluster.disk import Disk, File
 from cluster.files import read_file
 
+SPARES_KEPT: Final = 2
+"""Spares above the reserve that recycling leaves: more would hold disk space that the log may never need again."""
 _SEGMENT_SUFFIX: Final = ".segment"
 _SPARE_SUFFIX: Final = ".spare"
 _SUMMARY_SUFFIX: Final = ".summary"
@@ -70,17 +72,20 @@ class Segments:
         return file
 
     def recycle(self, number: int) -> None:
-        """Make a spare of a segment that holds nothing any more: the oldest or the newest."""
+        """Make a spare of a segment that holds nothing any more: the oldest or the newest. Enough spares: remove it."""
         with self._lock:
             file = self._files.pop(number, None)
             if file is not None:
                 file.close()
         if self._disk.exists(self._summary_path(number)):
             self._disk.remove(self._summary_path(number))
-        spare = self._unused_spare()
-        self._disk.rename(self._segment_path(number), self._spare_path(spare))
+        if len(self._spares) < self._reserve + SPARES_KEPT:
+            spare = self._unused_spare()
+            self._disk.rename(self._segment_path(number), self._spare_path(spare))
+            self._spares.append(spare)
+        else:
+            self._disk.remove(self._segment_path(number))
         self.numbers.remove(number)
-        self._spares.append(spare)
         self._disk.sync_directory(self._directory)
 
     def erase(self, number: int, offset: int, length: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from random import Random
 
@@ -17,7 +17,7 @@ from replication.messages import Entry
 from storagenode.log import LogBroken, LogCorrupt, NodeLog, Recovered
 from storagenode.log.batch import Batch, Put
 from storagenode.log.frames import FRAME_HEADER_BYTES, align, parse_frame_header
-from storagenode.log.records import HARD_STATE, MEMBERSHIP, PARTITION_DROPPED, PARTITION_OPENED, SNAPSHOT
+from storagenode.log.records import HARD_STATE, MEMBERSHIP, PARTITION_DROPPED, PARTITION_OPENED, RESTARTED, SNAPSHOT
 from tests.simulation.simulated_disk import SimulatedDisk
 
 SEGMENT = 32 * 1024
@@ -62,7 +62,24 @@ def twins_of(puts: list[Put]) -> dict[int, Twin]:
             twins[partition].snapshot = (a, b)
             if all(position < b for position in twins[partition].entries):
                 twins[partition].entries.clear()
+        elif record_type == RESTARTED:
+            twins[partition].snapshot = (a, b)
+            twins[partition].entries.clear()
     return twins
+
+
+def agree(found: dict[int, Twin], expected: dict[int, Twin]) -> bool:
+    """Whether a log that may have been trimmed holds what it must: all that no snapshot covers, and nothing wrong."""
+
+    def needed(twins: dict[int, Twin]) -> dict[int, Twin]:
+        return {
+            partition: replace(twin, entries={at: entry for at, entry in twin.entries.items() if at > twin.snapshot[1]})
+            for partition, twin in twins.items()
+        }
+
+    return needed(found) == needed(expected) and all(
+        twin.entries.items() <= expected[partition].entries.items() for partition, twin in found.items()
+    )
 
 
 def twins_in(log: NodeLog, recovered: Recovered) -> dict[int, Twin]:
@@ -110,7 +127,9 @@ class User:
             self.replica_of[partition] = self.replica
             self.log.open_partition(partition, self.replica)
             self.last[partition] = self.snapshot[partition] = 0
-        action = self.random.choices(("entries", "vote", "members", "snapshot", "drop"), (20, 4, 2, 2, 1))[0]
+        action = self.random.choices(
+            ("entries", "vote", "members", "snapshot", "restart", "drop"), (20, 4, 2, 2, 1, 1)
+        )[0]
         if action == "entries":
             self._append_entries(partition)
         elif action == "vote":
@@ -124,6 +143,10 @@ class User:
             self.snapshot[partition] = position
             self.log.append_snapshot(partition, self.epoch, position)
             self.last[partition] = max(self.last[partition], position)
+        elif action == "restart":
+            lowest = self.snapshot.get(partition, 0)
+            self.last[partition] = self.snapshot[partition] = lowest + self.random.randint(0, 9)
+            self.log.restart_partition(partition, self.epoch, self.last[partition])
         else:
             self.log.drop_partition(partition, self.replica_of[partition])
             del self.last[partition]
@@ -146,6 +169,17 @@ class User:
             self.log.write(batch)
             self.written += batch.puts
             self.log.written(batch)
+
+    def trim(self) -> None:
+        """Forget some of what snapshots cover; the files may go later, or never."""
+        needed = [
+            self.log.segment_needed(partition, self.log.snapshot_position(partition) + 1) or self.log.current_segment
+            for partition in self.log.partitions()
+        ]
+        oldest = min(needed, default=self.log.current_segment)
+        self.log.forget_before(self.random.randint(self.log.oldest_segment, max(oldest, self.log.oldest_segment)))
+        if self.random.random() < 0.8:
+            self.log.recycle()
 
     def fail_to_flush(self) -> list[Put]:
         """Start a flush that some write or sync ends; returns the records that may or may not have got there."""
@@ -179,6 +213,16 @@ def open_log(disk: Disk, *, machine_crashed: bool) -> tuple[NodeLog, Recovered]:
 @settings(max_examples=60, deadline=None)
 @given(seeds)
 def test_every_flushed_record_comes_back_and_nothing_else(seed: int) -> None:
+    use_and_crash(seed, trims=False)
+
+
+@settings(max_examples=100, deadline=None)
+@given(seeds)
+def test_a_trimmed_log_forgets_nothing_but_what_snapshots_cover(seed: int) -> None:
+    use_and_crash(seed, trims=True)
+
+
+def use_and_crash(seed: int, *, trims: bool) -> None:
     random = Random(seed)
     user = User(random, SimulatedDisk())
     for start in range(2, 10):
@@ -186,6 +230,8 @@ def test_every_flushed_record_comes_back_and_nothing_else(seed: int) -> None:
             user.append()
             if random.random() < 0.3:
                 user.flush()
+            if trims and random.random() < 0.1:
+                user.trim()
         in_flight = user.fail_to_flush() if random.random() < 0.7 else []
         machine_crashed = random.random() < 0.5
         if machine_crashed:
@@ -195,8 +241,9 @@ def test_every_flushed_record_comes_back_and_nothing_else(seed: int) -> None:
         recovered = user.open(machine_crashed=machine_crashed)
         found = twins_in(user.log, recovered)
         assert recovered.incarnation == start
-        if found != twins_of(user.written):
-            assert found == twins_of(user.written + in_flight)
+        holds = agree if trims else dict.__eq__
+        if not holds(found, twins_of(user.written)):
+            assert holds(found, twins_of(user.written + in_flight))
             user.written += in_flight
 
 
