@@ -43,7 +43,7 @@ def random_name() -> str:
 
 def key_types(*keys: str) -> list[tuple[str, str]]:
     """("p", "S") for each "p:S"."""
-    return [(name, type_) for name, _, type_ in (key.partition(":") for key in keys)]
+    return [(name, type_) for name, _, type_ in (key.rpartition(":") for key in keys)]
 
 
 def new_table(name: str, *keys: str, **members: Any) -> dict[str, Any]:
