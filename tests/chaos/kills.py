@@ -20,20 +20,30 @@ CALM_WRITES = 20
 
 @dataclass
 class Kill:
-    """One kill and its effect. Times are monotonic seconds; gaps are seconds by partition."""
+    """One kill and its effect. Times are monotonic seconds; `gaps` are the longest times between two successful writes
+    by partition, and `led` the partitions whose leader was killed."""
 
     target: Target
     name: str
     at: float
-    epochs: dict[int, int]
+    led: list[int]
     recovered: float = 0.0
     gaps: dict[int, float] = field(default_factory=dict)
     failed: int = 0
 
     @property
-    def gap_max(self) -> float:
-        """The longest time without a successful write to a partition whose leader was killed; 0 if there is none."""
-        return max(self.gaps.values(), default=0.0)
+    def gap_led(self) -> float:
+        """The longest gap of a partition whose leader was killed; 0 if there is none."""
+        return max((gap for partition, gap in self.gaps.items() if partition in self.led), default=0.0)
+
+    @property
+    def gap_others(self) -> float:
+        """The longest gap of the other partitions."""
+        return max((gap for partition, gap in self.gaps.items() if partition not in self.led), default=0.0)
+
+    def __str__(self) -> str:
+        led = f"{self.gap_led:.2f} s where it led, " if self.led else ""
+        return f"{self.name} killed: gaps of {led}{self.gap_others:.2f} s elsewhere, {self.failed} failed for good"
 
 
 class Killer:
@@ -50,11 +60,11 @@ class Killer:
         before = await self._whole()
         if not self.kills:
             await self._writes_to(before)
-        kill, led = await self._strike(target, before)
+        kill = await self._strike(target, before)
         after = await self._whole()
         kill.recovered = time.monotonic()
         await self._writes_to(after)
-        for partition in led:
+        for partition in before:
             times = [write.ended for write in self._load.acknowledged if partition.holds(write.key)]
             kill.gaps[partition.id] = longest_gap(times, kill.at, kill.recovered)
         kill.failed = len(self._load.failed_between(kill.at, time.monotonic()))
@@ -65,18 +75,17 @@ class Killer:
         """The partitions of the load's table, once everything is well."""
         return [partition for partition in await self._cluster.whole() if partition.table == TABLE]
 
-    async def _strike(self, target: Target, before: list[PartitionView]) -> tuple[Kill, list[PartitionView]]:
-        """Kill and see it started again; the kill, and the partitions that lost their leader."""
-        epochs = {partition.id: partition.epoch for partition in before}
+    async def _strike(self, target: Target, before: list[PartitionView]) -> Kill:
+        """Kill and see it started again."""
         if target == "all":
-            kill = Kill(target, "all", time.monotonic(), epochs)
+            kill = Kill(target, "all", time.monotonic(), [partition.id for partition in before])
             await self._cluster.kill_all()
             await self._cluster.start()
-            return kill, before
+            return kill
         name = self._choose(target, before)
         pid, at = self._cluster.kill(name)
         await self._cluster.replaced(name, pid)
-        return Kill(target, name, at, epochs), [partition for partition in before if partition.leader == name]
+        return Kill(target, name, at, [partition.id for partition in before if partition.leader == name])
 
     def _choose(self, target: Target, partitions: list[PartitionView]) -> str:
         """A random process of the wanted kind."""

@@ -77,7 +77,7 @@ async def checked_under_kills(data: Path, targets: Sequence[Target], report: Rep
         async with under_load(load, probes, SEED), working(workloads):
             for target in targets:
                 await killer.kill(target)
-        for key in sorted(set().union(*(workload.keys() for workload in workloads))):
+        for key in sorted(set().union(*(workload.all_keys() for workload in workloads))):
             assert await workloads[0].read(key, consistent=True), f"{key} cannot be read"
     report.say(f"linearizability: {len(history.operations)} operations, {len(killer.kills)} kills")
     assert list(violations(history)) == []
