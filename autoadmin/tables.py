@@ -78,15 +78,17 @@ class Tables:
     async def _create(self, request: admin_pb2.TableRequest) -> Reply:
         wanted = decode_table(request.definition)
 
-        def make(catalog: Catalog) -> Change:
+        def make(catalog: Catalog) -> Change | None:
+            if wanted.internal and catalog.topology.internal_table(wanted.internal) is not None:
+                return None  # another router was first
             check_new_table(catalog.topology, wanted)
             placements, *of_indexes = self._place(catalog, wanted, wanted.global_indexes, with_table=True)
             return with_new_table(catalog, wanted, placements, of_indexes)
 
         topology = await self._control.change(make)
-        made = topology.table_named(wanted.name)
+        made = topology.internal_table(wanted.internal) if wanted.internal else topology.table_named(wanted.name)
         assert made is not None
-        _log.info("table %s is made, with id %d", made.name, made.id)
+        _log.info("table %s is made, with id %d", made.name or made.internal, made.id)
         await self._until_active(made)
         record = self._control.topology.tables.get(made.id)
         if record is None:

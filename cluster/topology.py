@@ -139,6 +139,7 @@ class Topology:
     removals: tuple[Removal, ...] = ()
     complete_since: int = 0  # differences from this version on are known; earlier ones are given as the whole
     _names: Mapping[str, int] = field(default_factory=dict, repr=False)
+    _internal: Mapping[str, int] = field(default_factory=dict, repr=False)
     _ranges: Mapping[int, _Range] = field(default_factory=dict, repr=False)
 
     @property
@@ -154,6 +155,11 @@ class Topology:
     def table_named(self, name: str) -> Table | None:
         """The table of this name (case-sensitive)."""
         table = self._names.get(name)
+        return None if table is None else self.tables[table].table
+
+    def internal_table(self, purpose: str) -> Table | None:
+        """The cluster's own table for this purpose (`Table.internal`), if it was made."""
+        table = self._internal.get(purpose)
         return None if table is None else self.tables[table].table
 
     def table_names(self) -> list[str]:
@@ -249,6 +255,7 @@ def _replaced(update: CatalogUpdate) -> Topology:
         nodes=MappingProxyType({record.id: record for record in update.nodes}),
         complete_since=update.version,
         _names=_names(tables.values()),
+        _internal=_internal(tables.values()),
         _ranges=_ranges(partitions.values(), {record.table for record in update.partitions}, {}),
     )
 
@@ -276,6 +283,7 @@ def _advanced(topology: Topology, update: CatalogUpdate) -> Topology:
         removals=removals,
         complete_since=complete_since,
         _names=_names(tables.values()) if update.tables or update.removed_tables else topology._names,
+        _internal=_internal(tables.values()) if update.tables or update.removed_tables else topology._internal,
         _ranges=_ranges(partitions.values(), touched, topology._ranges) if touched else topology._ranges,
     )
 
@@ -296,7 +304,11 @@ def _remembered(topology: Topology, update: CatalogUpdate) -> tuple[tuple[Remova
 
 def _names(tables: Iterable[CatalogTable]) -> Mapping[str, int]:
     """Ids by name. The tables that hold the rows of global indexes have none."""
-    return MappingProxyType({record.table.name: record.table.id for record in tables if not record.table.index_of})
+    return MappingProxyType({record.table.name: record.table.id for record in tables if record.table.name})
+
+
+def _internal(tables: Iterable[CatalogTable]) -> Mapping[str, int]:
+    return MappingProxyType({record.table.internal: record.table.id for record in tables if record.table.internal})
 
 
 def _ranges(partitions: Iterable[Partition], touched: set[int], known: Mapping[int, _Range]) -> Mapping[int, _Range]:

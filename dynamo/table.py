@@ -62,7 +62,7 @@ class Table(Base, frozen=True):
     `id` is never reused and is not the name; `schema_version` rises with every change that a storage node must know of.
     `status` is ACTIVE except while the table is made or dropped. The table that holds the rows of a global secondary
     index is one like any other, but nameless: `index_of` is the id of the table that the index belongs to, `keys` are
-    the index's and `base_keys` those of that table.
+    the index's and `base_keys` those of that table. So is a table of the cluster's own: `internal` says what for.
     """
 
     id: int
@@ -91,13 +91,14 @@ class Table(Base, frozen=True):
     sse_key: str = ""  # KMS key ARN; empty: the default encryption
     tags: dict[str, str] = {}
     resource_policy: str = ""
+    internal: Literal["", "ledger"] = ""
     index_of: int = 0
     index_name: str = ""
     base_keys: KeySchema | None = None
 
     @property
     def paging_attributes(self) -> tuple[str, ...]:
-        """The attributes of a LastEvaluatedKey: the key's, and those of the base table's key in the table of an index."""
+        """The attributes of a LastEvaluatedKey: the key's, and the base key's in the table of an index."""
         keys = self.keys.attributes
         return keys if self.base_keys is None else tuple(dict.fromkeys((*keys, *self.base_keys.attributes)))
 
