@@ -29,6 +29,7 @@ RANGE_ATTRIBUTES_MAX = 4
 
 _GROUP = 8
 _GROUP_FULL = 0xFF
+_COUNTS = [bytes((counted,)) for counted in range(_GROUP)]
 _HASH_KEY = b"trizone partition"  # fixed: it keeps these hashes apart from other uses of the function
 _HASH_LAST = (1 << 8 * HASH_SIZE) - 1
 
@@ -95,14 +96,33 @@ def index_row_key(schema: KeySchema, types: Mapping[str, ScalarType], item: Item
     An index leaves out items that lack one of its key attributes, and those that were stored before it was made with a
     value that cannot be a key.
     """
-    for name in schema.attributes:
-        value = item.get(name)
-        if value is None or not value.get(types[name]):
-            return None
-    if _size(item, schema.hash) > HASH_KEY_SIZE_MAX or _size(item, schema.range) > RANGE_KEY_SIZE_MAX:
+    hashes, ranges = _contents(schema.hash, types, item), _contents(schema.range, types, item)
+    if hashes is None or ranges is None:
         return None
-    ranges = b"".join([encode_range(*_scalar(item[name])) for name in schema.range])
-    return index_partition_hash(schema, item) + ranges + base_hash(base_key)
+    if not _fits(hashes, HASH_KEY_SIZE_MAX) or not _fits(ranges, RANGE_KEY_SIZE_MAX):
+        return None
+    parts = [encode_range(kind, content) for kind, content in ranges]
+    return b"".join((index_partition_hash(schema, item), *parts, base_hash(base_key)))
+
+
+def _contents(names: Sequence[str], types: Mapping[str, ScalarType], item: Item) -> list[tuple[ScalarType, str]] | None:
+    """Type and content of each of these key attributes, None if one is missing, empty, or of another type."""
+    found = []
+    for name in names:
+        kind = types[name]
+        value = item.get(name)
+        content = value.get(kind) if value else None
+        if not content:
+            return None
+        found.append((kind, content))
+    return found
+
+
+def _fits(contents: list[tuple[ScalarType, str]], limit: int) -> bool:
+    """Whether key attributes are together not over `limit` bytes; a character never takes more than four."""
+    if 4 * sum([len(content) for _, content in contents]) <= limit:
+        return True
+    return sum([_SIZES[kind](content) for kind, content in contents]) <= limit
 
 
 def base_hash(base_key: bytes) -> bytes:
@@ -117,10 +137,12 @@ def encode_range(kind: str, content: str) -> bytes:
     of the 8 count.
     """
     value = _ordered(kind, content)
-    groups = [value[at : at + _GROUP] for at in range(0, len(value) + 1, _GROUP)]
-    last = groups.pop()
-    full = [group + b"\xff" for group in groups]
-    return b"".join([*full, last.ljust(_GROUP, b"\0"), bytes((len(last),))])
+    full, counted = divmod(len(value), _GROUP)
+    if not full:
+        return value.ljust(_GROUP, b"\0") + _COUNTS[counted]
+    end = full * _GROUP
+    groups = [value[at : at + _GROUP] + b"\xff" for at in range(0, end, _GROUP)]
+    return b"".join([*groups, value[end:].ljust(_GROUP, b"\0"), _COUNTS[counted]])
 
 
 def encode_range_prefix(kind: str, content: str) -> bytes:
