@@ -7,10 +7,14 @@ import struct
 from typing import Final
 
 from dynamo import codec
+from dynamo.change import encode_change, encode_touch
 from dynamo.codec import stamp_milliseconds
 from dynamo.table import Table, decode_table
 from replication.messages import NORMAL, Entry
 from storagenode import commands
+from storagenode.change_readers import ChangeReaders
+from storagenode.index_commands import IndexWriteCommand, ReadCommand, TouchCommand
+from storagenode.index_rows import take_rows
 from storagenode.indexes import LocalIndexes, local_indexes_of
 from storagenode.storage.store import SCHEMA, Applied, OperationIdRow, Store, WriteBatch
 from storagenode.transaction_commands import FinishCommand, OnCommit, PrepareCommand, TransactCommand
@@ -32,7 +36,7 @@ def last_delete(store: Store) -> int:
 class Taken:
     """Entries as they are taken, one after the other; what they amount to together is in `batch`."""
 
-    def __init__(self, store: Store, local: LocalIndexes | None, marks: Marks) -> None:
+    def __init__(self, store: Store, local: LocalIndexes | None, marks: Marks, readers: ChangeReaders) -> None:
         before = store.applied()
         self.batch = WriteBatch(before)
         self.ids: list[int] = []
@@ -40,6 +44,8 @@ class Taken:
         self.local = local
         self.marks = MarksTaken(marks, self.batch)
         self.last_delete = 0
+        self.readers = readers
+        self.sources: dict[int, int] = {}  # source of index rows → its last position that was taken
         self._tokens = TokensTaken(store, self.batch)
         self._store = store
         self._stamp, self._items, self._size = before.stamp, before.items, before.size
@@ -60,7 +66,9 @@ class Taken:
                 self._write(command.key, command.stored, command.old_size, position)
                 return command.operation_id
             case commands.SchemaCommand():
+                first = self.schema is None and self._store.meta(SCHEMA) is None
                 self.schema = decode_table(command.definition)
+                self.readers = self.readers.with_schema(self.schema, position, self.batch, first=first)
                 self.local = local_indexes_of(self.schema)
                 self.batch.meta[SCHEMA] = command.definition
                 return 0
@@ -77,9 +85,40 @@ class Taken:
                     self._write(key, stored, old_size, position)
                 self._tokens.take(command, position)
                 return command.operation_id
+            case IndexWriteCommand() | ReadCommand() | TouchCommand():
+                self._take_of_indexes(command, position)
+                return 0
+
+    def _take_of_indexes(self, command: IndexWriteCommand | ReadCommand | TouchCommand, position: int) -> None:
+        match command:
+            case IndexWriteCommand():
+                items, size, stamp = take_rows(command, self.batch)
+                self._items += items
+                self._size += size
+                self._stamp = max(self._stamp, stamp)
+                self.sources[command.source] = command.position
+            case ReadCommand():
+                self.readers = self.readers.read(command, self.batch)
+            case TouchCommand():
+                self.readers = self.readers.touched(command, position, self.batch)
+                if command.keys and self.readers:
+                    self._change(position, encode_touch(command.index, command.keys))
+
+    def _change(self, position: int, row: bytes) -> None:
+        """Add a change row."""
+        changes = self.batch.changes
+        number = changes[-1][1] + 1 if changes and changes[-1][0] == position else 0
+        changes.append((position, number, row))
+
+    def _before(self, key: bytes) -> bytes:
+        """The item's stored bytes as they are with what was taken so far, empty if there is none."""
+        stored = self.batch.items[key] if key in self.batch.items else self._store.get(key)
+        return stored or b""
 
     def _write(self, key: bytes, written: bytes, old_size: int, position: int) -> None:
         """Add an item's new state: stored bytes, or a tombstone."""
+        if self.readers:
+            self._change(position, encode_change(key, self._before(key), written))
         header = codec.header_of(written)
         gone = bool(header.flags & codec.TOMBSTONE)
         stored = None if gone else written

@@ -8,6 +8,7 @@ tombstone for
 * SCHEMA: the table's description as JSON. It is the only way in which apply learns of a schema.
 
 * PREPARE, COMMIT, CANCEL, TRANSACT: see `transaction_commands`.
+* INDEX_WRITE, READ, TOUCH: see `index_commands`.
 
 A command's number never changes its meaning (docs/data-format.md).
 """
@@ -19,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from storagenode import index_commands as indexes
 from storagenode import transaction_commands as transactions
 
 FORMAT_VERSION = 1
@@ -57,6 +59,9 @@ Command: TypeAlias = (
     | transactions.PrepareCommand
     | transactions.FinishCommand
     | transactions.TransactCommand
+    | indexes.IndexWriteCommand
+    | indexes.ReadCommand
+    | indexes.TouchCommand
 )
 
 
@@ -65,6 +70,9 @@ _OTHERS: dict[bytes, Callable[[bytes], Command]] = {
     bytes((FORMAT_VERSION, transactions.COMMIT)): transactions.decode_finish,
     bytes((FORMAT_VERSION, transactions.CANCEL)): transactions.decode_finish,
     bytes((FORMAT_VERSION, transactions.TRANSACT)): transactions.decode_transact,
+    bytes((FORMAT_VERSION, indexes.INDEX_WRITE)): indexes.decode_index_write,
+    bytes((FORMAT_VERSION, indexes.READ)): indexes.decode_read,
+    bytes((FORMAT_VERSION, indexes.TOUCH)): indexes.decode_touch,
 }
 
 

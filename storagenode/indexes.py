@@ -7,13 +7,14 @@ the log. A table has its local indexes from the first entry of its log on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from dynamo import codec
 from dynamo.capacity import index_write_units
 from dynamo.indexes import IndexEntry, IndexProjection
 from dynamo.keys import HASH_SIZE
-from dynamo.table import Table
+from dynamo.table import Index, Table
 from dynamo.values import load
 from storagenode.storage import layout
 from storagenode.storage.store import IndexCount, Store, StoreBroken, WriteBatch
@@ -27,11 +28,11 @@ class Indexed(NamedTuple):
     """The item's and all entries', in DynamoDB's bytes."""
 
 
-class LocalIndexes:
-    """The local indexes of one table."""
+class IndexEntries:
+    """Some indexes of one table, and the entries that its items have in them."""
 
-    def __init__(self, table: Table) -> None:
-        self._projections = tuple([IndexProjection(table, index) for index in table.local_indexes])
+    def __init__(self, table: Table, indexes: Sequence[Index]) -> None:
+        self._projections = tuple([IndexProjection(table, index) for index in indexes])
         self._absent = Indexed((None,) * len(self._projections), 0)
 
     def of(self, key: bytes, body: bytes | None, size: int) -> Indexed:
@@ -45,6 +46,13 @@ class LocalIndexes:
     def of_stored(self, key: bytes, stored: bytes | None) -> Indexed:
         """The entries of an item as it is stored."""
         return self._absent if stored is None else self.of(key, codec.body_of(stored), codec.size_of(stored))
+
+
+class LocalIndexes(IndexEntries):
+    """The local indexes of one table."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table, table.local_indexes)
 
     # --- apply ---
 
@@ -68,6 +76,11 @@ class LocalIndexes:
 def local_indexes_of(table: Table | None) -> LocalIndexes | None:
     """The table's local indexes, None if it has none."""
     return None if table is None or not table.local_indexes else LocalIndexes(table)
+
+
+def global_indexes_of(table: Table | None) -> IndexEntries | None:
+    """The table's global indexes, None if it has none."""
+    return None if table is None or not table.global_indexes else IndexEntries(table, table.global_indexes)
 
 
 def write_units(before: Indexed, after: Indexed) -> list[int]:

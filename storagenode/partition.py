@@ -9,6 +9,7 @@ applied state plus the *overlay*, the outcomes that are proposed and not yet app
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 
 from cluster.wire import storage_pb2
 from dynamo import codec
@@ -21,11 +22,21 @@ from dynamo.values import dump, load
 from replication.messages import Entry
 from storagenode import commands
 from storagenode.applying import Taken, last_delete
+from storagenode.change_readers import load_readers
 from storagenode.decisions import Answer, Decision, Propose, Repeat, Result, failure
-from storagenode.indexes import Indexed, local_indexes_of, write_units
+from storagenode.index_rows import IndexRows
+from storagenode.indexes import (
+    Indexed,
+    IndexEntries,
+    LocalIndexes,
+    global_indexes_of,
+    local_indexes_of,
+    write_units,
+)
 from storagenode.item_collections import ITEM_COLLECTION_BYTES_MAX, ItemCollections
 from storagenode.operation_ids import OperationIds
 from storagenode.query import Page, run_slice
+from storagenode.storage import layout
 from storagenode.storage.store import SCHEMA, Applied, Store
 from storagenode.transactions import KINDS as TRANSACTION_KINDS
 from storagenode.transactions import Transactions, Weighed
@@ -50,8 +61,20 @@ class Partition:
         schema = store.meta(SCHEMA)
         self._applied_schema = None if schema is None else decode_table(schema)
         self._applied_local = local_indexes_of(self._applied_schema)
-        self.schema, self._local = self._applied_schema, self._applied_local
+        self.readers = load_readers(store, self._applied_schema)
+        self._index_rows = IndexRows(store)
+        self._may_have_changes = True
+        self._set_schema(self._applied_schema, self._applied_local)
         self._last_stamp = store.applied().stamp
+
+    def _set_schema(self, schema: Table | None, local: LocalIndexes | None) -> None:
+        """What requests are held to from here on."""
+        self.schema, self._local, self._global = schema, local, global_indexes_of(schema)
+
+    @property
+    def applied_schema(self) -> Table | None:
+        """The table's description as of the applied state."""
+        return self._applied_schema
 
     @property
     def applied(self) -> Applied:
@@ -71,6 +94,8 @@ class Partition:
         if (applied_at := self._operations.find(request.operation_id)) is not None:
             return Repeat(applied_at)
         kind = request.WhichOneof("operation")
+        if kind == "index_write":
+            return self._index_rows.decide(request.index_write, self.current, self._overlay, position)
         if kind in TRANSACTION_KINDS:
             return self._transactions.decide(request, wall_ms, position)
         key: bytes = getattr(request, kind).key
@@ -112,9 +137,11 @@ class Partition:
     def weigh(self, key: bytes, old: Old, changed: Changed) -> Weighed | ApiError:
         """What a change would do; an error if the item collection has no room for it."""
         reply = storage_pb2.WriteReply(attributes=changed.attributes, old_size=old.size, new_size=changed.size)
+        if self._global is not None:
+            reply.global_index_units.extend(write_units(*_indexed(self._global, key, old, changed)))
         if self._local is None:
             return Weighed(reply, 0)
-        before, after = self._indexed(key, old, changed)
+        before, after = _indexed(self._local, key, old, changed)
         growth = after.size - before.size
         if not self._collections.may_grow(key, growth):
             return item_collection_too_large()
@@ -126,13 +153,8 @@ class Partition:
         """By how many bytes a change makes the item collection grow; 0 where there is none."""
         if self._local is None:
             return 0
-        before, after = self._indexed(key, old, changed)
+        before, after = _indexed(self._local, key, old, changed)
         return after.size - before.size
-
-    def _indexed(self, key: bytes, old: Old, changed: Changed) -> tuple[Indexed, Indexed]:
-        """The item before and after a change, with its entries in local indexes."""
-        assert self._local is not None
-        return self._local.of_stored(key, old.stored), self._local.of(key, changed.body, changed.size)
 
     def put_in_flight(self, key: bytes, changed: Changed, growth: int, stamp: int, position: int) -> bytes:
         """The entry proposed at `position` changes the item. The bytes to be stored, a tombstone for a delete."""
@@ -146,7 +168,7 @@ class Partition:
 
     def propose_schema(self, table: Table) -> bytes:
         """The payload that makes `table` the schema; from here on requests are held to it."""
-        self.schema, self._local = table, local_indexes_of(table)
+        self._set_schema(table, local_indexes_of(table))
         return commands.encode_schema(encode_table(table))
 
     def next_stamp(self, wall_ms: int) -> int:
@@ -166,20 +188,33 @@ class Partition:
         self._in_flight.clear()
         self._transactions.abandon()
         self._collections.abandon()
-        self.schema, self._local = self._applied_schema, self._applied_local
+        self._index_rows.abandon()
+        self._set_schema(self._applied_schema, self._applied_local)
 
     # --- the log, on every replica ---
 
     def apply(self, entries: Sequence[Entry]) -> None:
         """Take committed entries into the store, in one transaction. Raises what the store raises; then nothing is
         taken."""
-        taken = Taken(self._store, self._applied_local, self._transactions.marks)
+        taken = Taken(self._store, self._applied_local, self._transactions.marks, self.readers)
         for entry in entries:
             taken.take(entry)
         batch = taken.finish()
         batch.forget_operation_ids_before = self._operations.first_position
+        batch.forget_changes_to = self._changes_passed(taken)
         self._store.write(batch)
         self._after_apply(taken)
+
+    def _changes_passed(self, taken: Taken) -> int:
+        """Up to where change rows may go: all of them, once nobody reads them any more. 0: there are none."""
+        if taken.readers:
+            self._may_have_changes = True
+            return taken.readers.passed
+        if self._may_have_changes:
+            left = self._store.rows(layout.CHANGE, layout.prefix_end(layout.CHANGE))
+            with closing(left):
+                self._may_have_changes = next(left, None) is not None
+        return taken.batch.applied.position if self._may_have_changes else 0
 
     def _after_apply(self, taken: Taken) -> None:
         row = taken.batch.operation_ids
@@ -193,11 +228,13 @@ class Partition:
         self._transactions.applied_to(taken.marks.changes, last)
         self._last_delete = taken.last_delete or self._last_delete
         self._collections.applied_to(last)
+        self._index_rows.applied_to(taken.sources, last)
+        self.readers = taken.readers
         self._last_stamp = max(self._last_stamp, taken.batch.applied.stamp)
         if taken.schema is not None:
             self._applied_schema, self._applied_local = taken.schema, taken.local
             if self.schema is None or self.schema.schema_version < taken.schema.schema_version:
-                self.schema, self._local = taken.schema, taken.local
+                self._set_schema(taken.schema, taken.local)
 
     # --- reads, of the applied state ---
 
@@ -231,6 +268,11 @@ class Partition:
         if stored is not None:
             codec.verify(key, stored)
         return stored
+
+
+def _indexed(indexes: IndexEntries, key: bytes, old: Old, changed: Changed) -> tuple[Indexed, Indexed]:
+    """The item before and after a change, with its entries in these indexes."""
+    return indexes.of_stored(key, old.stored), indexes.of(key, changed.body, changed.size)
 
 
 def _read(stored: bytes | None, projection: bytes) -> storage_pb2.ItemReply:

@@ -24,7 +24,7 @@ COLLECTION: Final = b"\x21"
 """+ hash of a partition key, 16 bytes → CRC-32 u32, size u64: of the items and of their entries in local indexes. Only
 for tables that have such indexes."""
 CHANGE: Final = b"\x30"
-"""+ position, 8 bytes → change row."""
+"""+ position, 8 bytes + number among the changes of that entry, 2 bytes → change row (dynamo.change)."""
 PENDING: Final = b"\x40"
 """+ row key → the mark of a transaction under way (storagenode.transaction_marks)."""
 TOKEN: Final = b"\x41"
@@ -119,9 +119,19 @@ def meta_key(name: bytes) -> bytes:
     return _NAMED + name
 
 
-def change_key(position: int) -> bytes:
-    """The key of a change row."""
-    return CHANGE + _POSITION.pack(position)
+def change_key(position: int, number: int = 0) -> bytes:
+    """The key of a change row: `number` tells the changes of one entry apart."""
+    return CHANGE + _POSITION.pack(position) + _NUMBER.pack(number)
+
+
+def change_place(key: bytes) -> tuple[int, int]:
+    """Position and number in the key of a change row."""
+    return _POSITION.unpack_from(key, len(CHANGE))[0], _NUMBER.unpack_from(key, len(CHANGE) + _POSITION.size)[0]
+
+
+def changes_to_forget(batch: WriteBatch) -> int:
+    """How many change rows one write may delete: more than it adds, and no more than it can afford."""
+    return FORGOTTEN_ROWS_MAX + 2 * len(batch.changes)
 
 
 def format_row(partition: int, replica: int) -> bytes:
@@ -201,8 +211,8 @@ def rows(batch: WriteBatch) -> Iterator[tuple[bytes, bytes | None]]:
         yield LOCAL_INDEX + key, stored
     for hash_, size in batch.collections.items():
         yield collection_key(hash_), encode_collection(size) if size else None
-    for position, change in batch.changes:
-        yield change_key(position), change
+    for position, number, change in batch.changes:
+        yield change_key(position, number), change
     yield from batch.rows.items()
     for name, value in batch.meta.items():
         yield meta_key(name), value

@@ -120,6 +120,8 @@ class LmdbStore:
                     put(key, value)
             if batch.forget_operation_ids_before:
                 _forget(writing, batch.forget_operation_ids_before)
+            if batch.forget_changes_to:
+                _forget_changes(writing, batch.forget_changes_to, layout.changes_to_forget(batch))
         self._applied = batch.applied
 
     def operation_ids(self) -> Iterator[OperationIdRow]:
@@ -286,6 +288,18 @@ def _forget(writing: lmdb.Transaction, position: int) -> None:
             if not found or not key.startswith(layout.OPERATION_IDS):
                 return
             if layout.last_position_of(key, value) >= position:
+                return
+            cursor.delete()
+            found = bool(cursor.key())
+
+
+def _forget_changes(writing: lmdb.Transaction, position: int, rows_max: int) -> None:
+    """Delete the oldest change rows up to `position`, `rows_max` at the most."""
+    end = layout.change_key(position + 1)
+    with writing.cursor() as cursor:
+        found = cursor.set_range(layout.CHANGE)
+        for _ in range(rows_max):
+            if not found or cast(bytes, cursor.key()) >= end:
                 return
             cursor.delete()
             found = bool(cursor.key())

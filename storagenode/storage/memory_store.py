@@ -71,6 +71,8 @@ class MemoryStore:
         for key, value in changes:
             self._put(key, value)
         self._forget(batch.forget_operation_ids_before)
+        if batch.forget_changes_to:
+            self._forget_changes(batch.forget_changes_to, layout.changes_to_forget(batch))
         self._applied = batch.applied
 
     def operation_ids(self) -> Iterator[OperationIdRow]:
@@ -126,6 +128,12 @@ class MemoryStore:
             self._rows[key] = bytes(value)
         elif self._rows.pop(key, None) is not None:
             del self._keys[bisect_left(self._keys, key)]
+
+    def _forget_changes(self, position: int, rows_max: int) -> None:
+        first = bisect_left(self._keys, layout.CHANGE)
+        last = bisect_left(self._keys, layout.change_key(position + 1))
+        for key in self._keys[first : min(last, first + rows_max)]:
+            self._put(key, None)
 
     def _forget(self, position: int) -> None:
         first = bisect_left(self._keys, layout.OPERATION_IDS)

@@ -76,8 +76,8 @@ class WriteBatch:
     """`layout.index_key` of a local index's entry → stored bytes (dynamo.codec), or None to delete."""
     collections: dict[bytes, int] = field(default_factory=dict)
     """Hash of a partition key → size of its item collection in DynamoDB's bytes; 0: it is gone."""
-    changes: list[tuple[int, bytes]] = field(default_factory=list)
-    """(position, change row)."""
+    changes: list[tuple[int, int, bytes]] = field(default_factory=list)
+    """(position, number among the changes of that entry, change row)."""
     rows: dict[bytes, bytes | None] = field(default_factory=dict)
     """Rows of other kinds, by their whole keys (`layout`): value, or None to delete."""
     meta: dict[bytes, bytes | None] = field(default_factory=dict)
@@ -85,6 +85,8 @@ class WriteBatch:
     operation_ids: OperationIdRow | None = None
     forget_operation_ids_before: int = 0
     """Operation id rows that end before this position may go; a few go with each write."""
+    forget_changes_to: int = 0
+    """Change rows up to this position may go; some go with each write."""
 
     def put(self, key: bytes, stored: bytes) -> None:
         """Set an item row."""

@@ -85,13 +85,37 @@ def test_other_rows_never_show_among_items(store: Store) -> None:
         WriteBatch(
             Applied(1),
             {b"\xff" * 40: b"last", b"": b"first"},
-            changes=[(1, b"change")],
+            changes=[(1, 0, b"change")],
             meta={b"schema": b"v1"},
             operation_ids=OperationIdRow(1, 10, (5,)),
         )
     )
     assert keys(store) == [b"", b"\xff" * 40]
     assert keys(store, reverse=True) == [b"\xff" * 40, b""]
+
+
+def changes_left(store: Store) -> list[tuple[int, int]]:
+    """Position and number of every change row."""
+    return [layout.change_place(key) for key, _ in store.rows(layout.CHANGE, layout.prefix_end(layout.CHANGE))]
+
+
+def test_change_rows_are_in_order_and_go_when_all_have_read_them(store: Store) -> None:
+    places = [(1, 0), (1, 1), (255, 0), (256, 0), (256, 1), (1 << 40, 0)]
+    store.write(WriteBatch(Applied(1 << 40), {b"k": b"v"}, changes=[(*place, b"row") for place in reversed(places)]))
+    assert changes_left(store) == places
+    store.write(WriteBatch(Applied(1 << 40), forget_changes_to=255))
+    assert changes_left(store) == places[3:]
+    store.write(WriteBatch(Applied(1 << 40), forget_changes_to=1 << 40))
+    assert changes_left(store) == []
+    assert keys(store) == [b"k"]
+
+
+def test_a_write_forgets_more_change_rows_than_it_adds_but_not_all_at_once(store: Store) -> None:
+    many = 3 * layout.FORGOTTEN_ROWS_MAX
+    store.write(WriteBatch(Applied(many), changes=[(position, 0, b"row") for position in range(1, many + 1)]))
+    added = [(many + 1, number, b"row") for number in range(10)]
+    store.write(WriteBatch(Applied(many + 1), changes=added, forget_changes_to=many))
+    assert changes_left(store)[0] == (layout.FORGOTTEN_ROWS_MAX + 2 * len(added) + 1, 0)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
