@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeAlias
 
 from hypothesis import given, settings
@@ -12,15 +13,15 @@ from hypothesis import strategies as st
 
 from cluster.wire import storage_pb2
 from dynamo import codec
-from dynamo.item import item_size
-from dynamo.keys import HASH_SIZE, index_row_key
-from dynamo.values import AttributeValue, Item, dump, load
+from dynamo.keys import HASH_SIZE
+from dynamo.values import AttributeValue, load
 from replication.messages import Entry
 from storagenode.partition import Answer, Partition, Propose
 from storagenode.storage import layout
 from storagenode.storage.lmdb_store import LmdbStore
 from storagenode.storage.memory_store import MemoryStore
-from storagenode.storage.store import IndexCount, Store
+from storagenode.storage.store import Store, WriteBatch
+from tests.simulation.checkers.local_indexes import index_differences, recomputed
 from tests.unit.partition_samples import INDEXED, Leader, item
 
 Write: TypeAlias = tuple[str, str, int, dict[str, AttributeValue], bool]
@@ -71,42 +72,6 @@ def do(leader: Leader, write: Write) -> storage_pb2.WriteReply:
     return decision.reply
 
 
-def recomputed(store: Store) -> tuple[list[dict[bytes, bytes]], dict[bytes, int]]:
-    """The rows of each index, and the size of each item collection, from the rows of the table."""
-    rows: list[dict[bytes, bytes]] = [{} for _ in INDEXED.local_indexes]
-    collections: dict[bytes, int] = {}
-    for key, stored in store.scan(b"", b""):
-        whole = load(codec.body_of(stored))
-        size = codec.size_of(stored)
-        for number, index in enumerate(INDEXED.local_indexes, 1):
-            entry_key = index_row_key(index.keys, INDEXED.attribute_types, whole, key)
-            if entry_key is None:
-                continue
-            part = whole if index.projection == "ALL" else keys_and(whole, index.keys.range, index.non_key_attributes)
-            header = codec.ItemHeader(0, 0, item_size(part), 0, 0)
-            rows[number - 1][entry_key] = codec.encode(layout.index_key(number, entry_key), dump(part), header)
-            size += item_size(part)
-        collections[key[:HASH_SIZE]] = collections.get(key[:HASH_SIZE], 0) + size
-    return rows, collections
-
-
-def keys_and(whole: Item, *names: tuple[str, ...]) -> Item:
-    wanted = {"pk", "sk"}.union(*names)
-    return {name: value for name, value in whole.items() if name in wanted}
-
-
-def kept(store: Store, hashes: dict[bytes, int]) -> tuple[list[dict[bytes, bytes]], dict[bytes, int]]:
-    rows = [dict(store.scan(b"", b"", index=number)) for number in range(1, len(INDEXED.local_indexes) + 1)]
-    return rows, {hash_: store.collection_size(hash_) for hash_ in hashes}
-
-
-def check(store: Store) -> None:
-    rows, collections = recomputed(store)
-    assert kept(store, collections) == (rows, collections)
-    counts = [IndexCount(len(each), sum(map(codec.size_of, each.values()))) for each in rows]
-    assert list(store.applied().indexes) == counts or (store.applied().indexes == () and not any(rows))
-
-
 @settings(max_examples=80, deadline=None)
 @given(writes, st.integers(1, 5))
 def test_indexes_equal_their_table(done: list[Write], group: int) -> None:
@@ -115,13 +80,13 @@ def test_indexes_equal_their_table(done: list[Write], group: int) -> None:
         for write in done:
             reply = do(leader, write)
         leader.apply()
-        check(lmdb)
+        assert list(index_differences(lmdb, INDEXED)) == []
         if done:
-            sizes = recomputed(lmdb)[1]
+            sizes = recomputed(lmdb, INDEXED)[1]
             row = next((key for key, _ in lmdb.scan(b"", b"") if load_pk(lmdb, key) == done[-1][1]), b"")
             assert reply.collection_size == sizes.get(row[:HASH_SIZE], 0)
         follow(memory, leader.log, group)
-        check(memory)
+        assert list(index_differences(memory, INDEXED)) == []
         for number in range(len(INDEXED.local_indexes) + 1):
             assert list(memory.scan(b"", b"", index=number)) == list(lmdb.scan(b"", b"", index=number))
         assert memory.applied() == lmdb.applied()
@@ -138,3 +103,29 @@ def follow(store: Store, log: list[Entry], group: int) -> None:
     """Apply the log on another replica, so many entries at a time."""
     for at in range(0, len(log), group):
         Partition(store).apply(log[at : at + group])
+
+
+def test_the_checker_notices() -> None:
+    """Rows missing, too many or stale, wrong sizes and wrong counts."""
+    store = MemoryStore()
+    leader = Leader(store, INDEXED)
+    leader.put(item("p", 1, a={"S": "x"}, b={"N": "1"}))
+    leader.put(item("p", 2, a={"S": "y"}))
+    leader.apply()
+    good = store.applied()
+    ((key, stored), (other_key, _)) = store.scan(b"", b"", index=1)
+    at = layout.index_key(1, key)
+    damages = [
+        WriteBatch(good, index_entries={at: None}),
+        WriteBatch(good, index_entries={layout.index_key(2, other_key): stored}),
+        WriteBatch(good, index_entries={at: stored[:-1] + b"]"}),
+        WriteBatch(good, index_entries={at: stored}, collections={key[:HASH_SIZE]: 1}),
+        WriteBatch(replace(good, indexes=good.indexes[::-1])),
+        WriteBatch(replace(good, indexes=())),
+    ]
+    for damage in damages:
+        repaired = MemoryStore()
+        follow(repaired, leader.log, 1)
+        assert list(index_differences(repaired, INDEXED)) == []
+        repaired.write(damage)
+        assert list(index_differences(repaired, INDEXED)) != []
