@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -370,7 +370,7 @@ OF_ONE_TABLE = ("TableName", "TableArn", "TableId", "CreationDateTime")
 
 def request_of(shown: dict[str, Any]) -> dict[str, Any]:
     """The CreateTable request that tools make of a description."""
-    request = {
+    request: dict[str, Any] = {
         member: shown[member]
         for member in ("AttributeDefinitions", "KeySchema", "DeletionProtectionEnabled", "OnDemandThroughput")
         if member in shown
@@ -469,11 +469,12 @@ def test_tags_of_what_is_no_table(client: Client, simple: str) -> None:  # case 
     for wrong in (simple, f"{arn}/index/i", "arn:aws:sns:us-east-1:000000000000:table/x", f"{arn}/"):
         with refused(VALIDATION, "Invalid TableArn"):
             client.list_tags_of_resource(ResourceArn=wrong)
-    for call in (
+    calls: list[Callable[[], Any]] = [
         lambda: client.list_tags_of_resource(ResourceArn=f"{arn}x"),
         lambda: client.tag_resource(ResourceArn=f"{arn}x", Tags=[{"Key": "a", "Value": "b"}]),
         lambda: client.untag_resource(ResourceArn=f"{arn}x", TagKeys=["a"]),
-    ):
+    ]
+    for call in calls:
         with refused("ResourceNotFoundException", f"{arn}x not found"):
             call()
 
