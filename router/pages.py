@@ -51,6 +51,16 @@ class Page:
                 return True
         return bool(reply.last_key)
 
+    @property
+    def items(self) -> list[bytes]:
+        """The items as JSON, some of each reply together, separated by commas."""
+        return self._items
+
+    @property
+    def last_key_attributes(self) -> bytes:
+        """The key of the last row as JSON, if more rows may follow where the last reply came from; else empty."""
+        return self._last_key_attributes
+
     def body(self, request: Mapping[str, Any], target: ReadTarget) -> bytes:
         """The answer's body."""
         last = self._last_key_attributes
@@ -60,10 +70,11 @@ class Page:
             b"" if counted else b',"Items":[%b]' % b",".join(self._items),
             b',"ScannedCount":%d' % self._scanned_count,
             b',"LastEvaluatedKey":' + last if last else b"",
-            self._consumed(request, target),
+            self.consumed(request, target),
         )
 
-    def _consumed(self, request: Mapping[str, Any], target: ReadTarget) -> bytes:
+    def consumed(self, request: Mapping[str, Any], target: ReadTarget) -> bytes:
+        """`,"ConsumedCapacity":{…}` where the request asks for it."""
         detail = request.get("ReturnConsumedCapacity")
         if detail is None:
             return b""

@@ -19,6 +19,7 @@ _FILES = {
     "DescribeLimits": "describe_limits",
     "DescribeTable": "describe_table",
     "DescribeTimeToLive": "describe_time_to_live",
+    "ExecuteStatement": "execute_statement",
     "GetItem": "get_item",
     "GetResourcePolicy": "get_resource_policy",
     "ListTables": "list_tables",

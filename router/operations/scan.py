@@ -45,7 +45,7 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
         low, high = segment_hashes(segment, total)
 
         async def run() -> bytes:
-            page = await _read_page(context, target.rows, template, Page(body.get("Limit", 0)), low, high, after)
+            page = await read_page(context, target.rows, template, Page(body.get("Limit", 0)), low, high, after)
             return page.body(body, target)
 
         return Work(run)
@@ -53,7 +53,7 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
     return with_table(context, body["TableName"], for_table)
 
 
-async def _read_page(
+async def read_page(
     context: RequestContext,
     table: Table,
     template: storage_pb2.Query,
@@ -64,7 +64,7 @@ async def _read_page(
 ) -> Page:
     """Read on from partition to partition, in the order of hashes, until the page is full or the range ends.
 
-    `table` has the rows: an index's own where one is read.
+    `table` has the rows: an index's own where one is read. Raises ApiError.
     """
     position = after[:HASH_SIZE] or low
     while True:
