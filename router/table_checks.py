@@ -24,7 +24,7 @@ def not_supported(member: str) -> ApiError:
 def refuse(body: dict[str, Any], members: Iterable[str]) -> None:
     """Refuse a request that asks for any of `members`."""
     for member in members:
-        if body.get(member):
+        if body.get(member) or body.get(member) == "":
             raise not_supported(member)
 
 
