@@ -11,7 +11,8 @@ from cluster.wire import storage_pb2
 from dynamo import codec
 from dynamo.item import item_size
 from dynamo.keys import partition_hash, prefix_end
-from dynamo.values import AttributeValue, Item, load
+from dynamo.values import AttributeValue, Item, dump, load
+from storagenode.indexes import LocalIndexes
 from storagenode.partition import Answer, Partition, Propose
 from storagenode.query import SLICE_ROWS, Page, reply_of
 from storagenode.storage import layout
@@ -145,6 +146,17 @@ def test_an_item_and_its_entries_have_one_limit() -> None:
     failure = refused(leader.update("p", 1, "SET a = :a", {":a": text("x")}))  # index `all` would hold it once more
     assert failure.message == "Item size to update has exceeded the maximum allowed size"
     written(leader.update("p", 1, "SET b = :b", {":b": number(1)}))
+
+
+def test_an_entry_that_stays_the_same_is_not_written_again() -> None:
+    leader = indexed()
+    leader.put(item("p", 1, a=text("x"), b=number(1), c=text("c"), d=text("d")))
+    leader.apply()
+    store, batch = leader.store, WriteBatch()
+    body = dump(item("p", 1, a=text("x"), b=number(1), c=text("c"), d=text("other")))
+    stored = codec.encode(key("p", 1), body, codec.ItemHeader(0, 0, 100, 7, 7))
+    LocalIndexes(INDEXED).take(batch, store, store.applied().indexes, key("p", 1), stored)
+    assert {entry[:2] for entry in batch.index_entries} == {layout.index_key(ALL, b"")}
 
 
 def test_leadership_lost_forgets_what_was_in_flight() -> None:
