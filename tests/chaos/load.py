@@ -20,7 +20,7 @@ from tests.chaos.real_cluster import until
 
 TABLE = "kills"
 COUNTERS = 12
-ADDS_PART = 0.25
+ADDS_PART = 0.5
 REWRITES_PART = 0.3
 REST_S = 0.02
 FILLING = "x" * 200
