@@ -73,6 +73,10 @@ class Host(Protocol):
         """The leader's commit position moved."""
         ...
 
+    def changed(self, hosted: HostedReplica) -> None:
+        """There may be news for the readers of the partition's change rows."""
+        ...
+
     def watch(self, hosted: HostedReplica) -> None:
         """The replica's deadline may have changed."""
         ...
@@ -278,6 +282,13 @@ class HostedReplica:
         self.wanted_schema = table
         self._propose_schema()
 
+    def propose(self, payload: bytes) -> int:
+        """Write an entry that no request led to, on a leader that may write; its position."""
+        position = self.replica.last_position + 1 + len(self._payloads)
+        self._payloads.append(payload)
+        self.propose_gathered()
+        return position
+
     def _propose_schema(self) -> None:
         wanted, current = self.wanted_schema, self.partition.schema
         if wanted is None or not self.replica.may_write():
@@ -353,6 +364,8 @@ class HostedReplica:
         self._answer_up_to(position)
         self.perform(self.replica.applied_to(position))
         self._propose_schema()
+        if self.partition.readers and self.replica.role == "leader":
+            self._host.changed(self)
 
     def _answer_up_to(self, position: int) -> None:
         waiting = self._waiting
@@ -367,6 +380,8 @@ class HostedReplica:
         self._was_leader = leads
         self._host.role_changed(self)
         self._propose_schema()
+        if self.partition.readers:
+            self._host.changed(self)
 
     def _refuse_waiting(self) -> None:
         """Leadership is gone: what is not applied may or may not survive; the router's retry will tell by its id."""

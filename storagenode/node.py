@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -21,6 +21,7 @@ from cluster.clock import Clock
 from cluster.disk import Disk
 from cluster.executor import Executor
 from cluster.random_source import RandomSource
+from cluster.requests.executor import Executor as RequestExecutor
 from cluster.settings import StorageNodeSettings
 from cluster.topology import CatalogUpdate, NodePlace, PartitionState, Topology, UpdateRefused
 from cluster.transport import Handlers, Server, Stream, Transport
@@ -39,6 +40,7 @@ from storagenode.links import PeerLink
 from storagenode.log.errors import LogError
 from storagenode.log.node_log import NodeLog
 from storagenode.peers import Peers
+from storagenode.propagation import NodeCatalog, Propagation
 from storagenode.replicas import Replicas
 from storagenode.requests import Connection, Responder
 from storagenode.storage.marks import LastStop, discard_untrusted, last_stop, mark_clean, mark_running
@@ -100,6 +102,8 @@ class StorageNode:
         self.disk_free = settings.disk_reserve_bytes
         self.elections_won = 0
         self.requests = 0
+        self.calls = RequestExecutor(seams.transport, NodeCatalog(self), seams.clock, settings.cluster_id)
+        self.propagation = Propagation(self, self.calls)
 
     @property
     def address(self) -> str:
@@ -156,6 +160,8 @@ class StorageNode:
                     self.session.run(),
                     self._save_catalog(),
                     self._watch_disk(),
+                    self.propagation.run(),
+                    self.propagation.run_notes(),
                 ):
                     group.create_task(work)
                 self._follow(self.topology.full())
@@ -164,6 +170,9 @@ class StorageNode:
                 raise _Stopped
         except* _Stopped:
             await self._close()
+        finally:
+            self.propagation.stop()
+            self.calls.abandon()
 
     def stop(self) -> None:
         """Let others lead, then end `run` cleanly."""
@@ -250,6 +259,14 @@ class StorageNode:
             self.elections_won += hosted.replica.epoch != hosted.led_epoch
             hosted.led_epoch = hosted.replica.epoch
             self.peers.beat()
+
+    def changed(self, hosted: HostedReplica) -> None:
+        """Let the indexes of the table have what is new."""
+        self.propagation.wake(hosted)
+
+    def report_soon(self) -> None:
+        """Tell auto-admin what it waits for."""
+        self.session.changed()
 
     def watch(self, hosted: HostedReplica) -> None:
         """The replica's deadline may have changed."""
@@ -344,7 +361,7 @@ class StorageNode:
             catalog_version=0 if self._catalog_gap else self.topology.version,
             pid=os.getpid(),
             disk_free=self.disk_free,
-            replicas=[_replica_report(hosted) for hosted in self.replicas],
+            replicas=[_replica_report(hosted, self.propagation.filled(hosted)) for hosted in self.replicas],
             dropped_replicas=self._dropped(),
         )
 
@@ -413,7 +430,7 @@ def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
 
 
-def _replica_report(hosted: HostedReplica) -> node_pb2.ReplicaReport:
+def _replica_report(hosted: HostedReplica, filled: Iterable[int]) -> node_pb2.ReplicaReport:
     replica, applied = hosted.replica, hosted.partition.applied
     return node_pb2.ReplicaReport(
         partition=hosted.partition_id,
@@ -426,4 +443,5 @@ def _replica_report(hosted: HostedReplica) -> node_pb2.ReplicaReport:
         items=applied.items,
         size=applied.size,
         serving=hosted.serving,
+        filled_indexes=sorted(filled),
     )

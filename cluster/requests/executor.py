@@ -148,6 +148,10 @@ class Executor:
 
     async def close(self) -> None:
         """End every stream; calls under way end with `ServiceUnavailable`."""
+        self.abandon()
+
+    def abandon(self) -> None:
+        """The same at once, for a process that ends in the middle of something."""
         self._closed = True
         requests = [request for _, _, request, _ in self._paused] + [request for request, _ in self._awaiting]
         for lane in self._lanes.values():
