@@ -30,6 +30,14 @@ def constraints_failed(errors: list[str]) -> ApiError:
     return validation(f"{len(shown)} validation error{plural} detected: {'; '.join(shown)}")
 
 
+def up_to_first_enum(errors: list[str]) -> list[str]:
+    """The errors, without those that come after the first of an enum."""
+    for number, error in enumerate(errors, 1):
+        if f"failed to satisfy constraint: {rules.ENUM_CONSTRAINT}: [" in error:
+            return errors[:number]
+    return errors
+
+
 def failed(value: str | None, path: str, constraint: str) -> str:
     """The text of one failed constraint; `value` is None for a missing member."""
     shown = "null" if value is None else f"'{value[:VALUE_TEXT_MAX]}'"

@@ -49,7 +49,7 @@ MEMBER_ORDER: dict[str, tuple[str, ...]] = {
         "ReturnItemCollectionMetrics",
     ),
     "UpdateItemInput": (
-        "ReturnConsumedCapacity", "ReturnValues", "ReturnItemCollectionMetrics", "ConditionalOperator", "Expected",
+        "ReturnValues", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics", "ConditionalOperator", "Expected",
         "Key",
     ),
     "DeleteItemInput": (
@@ -57,6 +57,10 @@ MEMBER_ORDER: dict[str, tuple[str, ...]] = {
         "Key",
     ),
 }  # fmt: skip
+
+# Operations that name only the first member with a value that is not in its enum (dynoxide's captures of July 2026).
+FIRST_ENUM_ONLY = frozenset({"UpdateItem"})
+ENUM_CONSTRAINT = "Member must satisfy enum value set"
 
 # Java's names for patterns that Python writes differently.
 PATTERNS: dict[str, str] = {

@@ -24,6 +24,7 @@ from router.shape_errors import (
     constraints_failed,
     failed,
     path_of,
+    up_to_first_enum,
     wrong_collection,
     wrong_member,
     wrong_scalar,
@@ -70,6 +71,8 @@ class OperationShape:
             check_batch(self.operation, body)
             errors: list[str] = []
             self._shape.gather(body, "", errors)
+            if self.operation in rules.FIRST_ENUM_ONLY:
+                errors = up_to_first_enum(errors)
             raise constraints_failed([rules.REWORDED.get((self.operation, error), error) for error in errors])
 
 
@@ -384,7 +387,7 @@ def _enum_tests(name: str, entry: dict[str, Any]) -> list[Test]:
     if "enum" not in entry:
         return []
     listed = rules.ENUM_ORDER.get(name, tuple(entry["enum"]))
-    return [(frozenset(entry["enum"]).__contains__, f"Member must satisfy enum value set: [{', '.join(listed)}]")]
+    return [(frozenset(entry["enum"]).__contains__, f"{rules.ENUM_CONSTRAINT}: [{', '.join(listed)}]")]
 
 
 def _pattern_tests(entry: dict[str, Any]) -> list[Test]:

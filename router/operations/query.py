@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from cluster.wire import storage_pb2
-from dynamo.errors import validation
+from dynamo.errors import ApiError, in_envelope, validation
 from dynamo.expressions.key_rules import check_filter_keys, check_key_paths
 from dynamo.expressions.request import compile_request
 from dynamo.keys import HASH_SIZE
@@ -25,7 +25,10 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
     """What a Query request asks for. Raises ApiError."""
     compiled = compile_request("Query", body)
     start_key = canonical_start_key(body)
-    check_select(body)
+    try:
+        check_select(body)
+    except ApiError as error:
+        raise in_envelope(error) from None  # Query words it as PutItem would, Scan does not
     if compiled.key_condition is None:
         raise validation(
             "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request."

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from cluster.wire import storage_pb2
-from dynamo.errors import validation
+from dynamo.errors import request_validation, validation
 from dynamo.expressions.compile import Compiled
 
 
@@ -19,7 +19,7 @@ def check_select(body: dict[str, Any]) -> None:
         return
     if select == "SPECIFIC_ATTRIBUTES":
         if projection is None:
-            raise validation(
+            raise request_validation(
                 "Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES"
             )
         return

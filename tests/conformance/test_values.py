@@ -415,6 +415,12 @@ def test_wrong_enums_are_gathered(client: Client, simple: str) -> None:  # case 
         client.put_item(TableName=simple, Item={"p": s()}, **bad)
 
 
+def test_an_update_names_only_the_first_wrong_enum(client: Client, simple: str) -> None:  # case 76
+    bad = {"ReturnValues": "BAD", "ReturnConsumedCapacity": "BAD", "ReturnItemCollectionMetrics": "BAD"}
+    with refused(VALIDATION, "1 validation error detected: Value 'BAD' at 'returnValues' failed to satisfy constraint"):
+        client.update_item(TableName=simple, Key={"p": s()}, **bad)
+
+
 def test_the_size_of_an_item(client: Client, simple: str) -> None:
     p = "k" * 10
     item = {"p": s(p), "v": s("x" * (409_600 - len("pv") - len(p)))}

@@ -248,6 +248,7 @@ WRONG = [
     (
         "93",
         ask(Select="SPECIFIC_ATTRIBUTES"),
+        "1 validation error detected: "
         "Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES",
     ),
     (
