@@ -8,6 +8,7 @@ from importlib import import_module
 from router.gateway import Operation
 
 _FILES = {
+    "BatchExecuteStatement": "batch_execute_statement",
     "BatchGetItem": "batch_get_item",
     "BatchWriteItem": "batch_write_item",
     "CreateTable": "create_table",
