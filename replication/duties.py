@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from replication.effects import NOTHING, Effects, HardState
+from replication.effects import NOTHING, Covered, Effects, HardState, Install
 from replication.messages import Entry, Message
 
 
@@ -20,6 +20,8 @@ class Duties:
     apply: tuple[Entry, ...] = ()
     role_changed: bool = False
     load: tuple[int, int] | None = None
+    covered: Covered | None = None
+    install: Install | None = None
 
     def effects(self) -> Effects:
         """What the shell owes; `NOTHING` itself if there is nothing."""
@@ -32,6 +34,8 @@ class Duties:
             or self.role_changed
             or self.save
             or self.load
+            or self.covered
+            or self.install
         ):
             return NOTHING
         return Effects(
@@ -43,4 +47,6 @@ class Duties:
             self.apply,
             self.role_changed,
             self.load,
+            self.covered,
+            self.install,
         )

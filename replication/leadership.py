@@ -105,15 +105,23 @@ class Leadership:
     def has_for(self, peer: int) -> bool:
         """Whether `append_for` has something to send or to fetch."""
         progress = self._progress.get(peer)
-        if progress is None or progress.waits() or progress.next < self._log.first_position:
+        if progress is None or progress.waits():
             return False
         return progress.probing or progress.next <= self._log.last_position
 
     def append_for(self, peer: int, max_bytes: int, commit: int) -> Append | Fetch | None:
-        """The next message for a peer, or what must be read for it; nothing if it needs entries that were trimmed."""
+        """The next message for a peer, or what must be read for it.
+
+        If it needs entries that were trimmed: the lowest Append there is, which tells it to get a snapshot unless it
+        can take it after all.
+        """
         if not self.has_for(peer):
             return None
         progress = self._progress[peer]
+        if progress.next < self._log.first_position:
+            progress.restart(self._log.first_position)
+            progress.lowest = True
+            return self._append(peer, progress, (), commit)
         if progress.next > self._log.last_position:
             return self._append(peer, progress, (), commit)
         if progress.next < self._log.memory_first:
@@ -140,7 +148,7 @@ class Leadership:
         epoch = self._log.epoch_at(previous)
         assert epoch is not None, "the epoch before the first position of a log is known"
         progress.sent(previous + len(entries))
-        return Append(self.replica, peer, self.epoch, previous, epoch, entries, commit)
+        return Append(self.replica, peer, self.epoch, previous, epoch, entries, commit, progress.lowest)
 
     def heard(self, reply: AppendReply) -> bool:
         """Takes a peer's answer in this epoch; whether its durable, equal part grew."""
@@ -157,12 +165,29 @@ class Leadership:
         """Nothing more is known of the peer than `match`."""
         progress = self._progress.get(peer)
         if progress is not None:
-            progress.restart(progress.match + 1)
+            self._begin_anew(progress)
 
     def not_followed(self, peer: int) -> bool:
         """The peer does not follow this epoch; whether an Append should tell it so now."""
         progress = self._progress.get(peer)
         if progress is None or progress.asked or progress.fetching is not None:
             return False
-        progress.restart(progress.match + 1)
+        self._begin_anew(progress)
         return True
+
+    def _begin_anew(self, progress: Progress) -> None:
+        """Probes from where the logs are known to match; from the end if that was trimmed: the peer may have more."""
+        known = progress.match + 1
+        progress.restart(known if known >= self._log.first_position else self._log.last_position + 1)
+
+    @property
+    def installing(self) -> tuple[int, ...]:
+        """The peers that need a snapshot, as far as is known."""
+        return tuple(peer for peer, progress in self._progress.items() if progress.installing)
+
+    def ask_again(self) -> tuple[int, ...]:
+        """Asks the peers that needed a snapshot whether they have one by now; who they are."""
+        peers = self.installing
+        for peer in peers:
+            self._progress[peer].restart(self._progress[peer].match + 1)
+        return peers

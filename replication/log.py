@@ -101,6 +101,23 @@ class Log:
             self._starts.pop()
             self._epochs.pop()
 
+    def trim(self, first_position: int) -> None:
+        """The node's log no longer holds what lies before `first_position`; a snapshot covers it."""
+        assert self.first_position <= first_position <= self.last_position + 1, "trimmed what is not there"
+        self.first_position = first_position
+        self.forget(first_position - 1)
+        kept = max(bisect_right(self._starts, first_position - 1) - 1, 0)
+        del self._starts[:kept]
+        del self._epochs[:kept]
+
+    def restart(self, position: int, epoch: int) -> None:
+        """Nothing is left but a snapshot that covers `position`, whose entry was of `epoch`."""
+        self.first_position = self.memory_first = position + 1
+        self.last_position = position
+        self._epochs, self._starts = [epoch], [position]
+        self._tail.clear()
+        self.memory_bytes = 0
+
     def between(self, first: int, last: int) -> tuple[Entry, ...]:
         """The entries first..last, which must be in memory."""
         assert self.memory_first <= first, "no longer in memory"

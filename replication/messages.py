@@ -50,7 +50,11 @@ class VoteReply:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Entries that follow (`previous_position`, `previous_epoch`), and how far the log is committed."""
+    """Entries that follow (`previous_position`, `previous_epoch`), and how far the log is committed.
+
+    `lowest`: the leader's log holds nothing before; a peer that cannot take it needs a snapshot of at least
+    `previous_position`.
+    """
 
     sender: int
     to: int
@@ -59,6 +63,7 @@ class Append:
     previous_epoch: int
     entries: tuple[Entry, ...]
     commit: int
+    lowest: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,9 @@ Invariants:
 - match < next; up to `match` the peer's log is durable and equal to the leader's;
 - while `probing`, where the logs part is not known: one Append is out at a time (`asked`), and its answer decides;
 - otherwise `next` runs ahead of `match` by what was sent and not answered yet;
-- while `fetching` is set, entries from that position on are being read from the node's log for this peer.
+- while `fetching` is set, entries from that position on are being read from the node's log for this peer;
+- `lowest`: what was asked is whether the peer can take anything that the leader still has; while `installing`, it could
+  not, and nothing is sent until it is asked again.
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ class Progress:
     probing: bool = True
     asked: bool = False
     fetching: int | None = None
+    lowest: bool = False
+    installing: bool = False
 
     def waits(self) -> bool:
-        """Whether nothing may be sent before an answer, or before entries were read."""
-        return self.fetching is not None or (self.probing and self.asked)
+        """Whether nothing may be sent before an answer, before entries were read, or while a snapshot is installed."""
+        return self.fetching is not None or self.installing or (self.probing and self.asked)
 
     def sent(self, last: int) -> None:
         """An Append left whose last entry (or previous position) is `last`."""
@@ -38,13 +42,20 @@ class Progress:
             self.match = match
         if self.next <= self.match:
             self.next, self.fetching = self.match + 1, None
-        self.probing = self.asked = False
+        self.probing = self.asked = self.lowest = self.installing = False
         return news
 
     def refused(self, agreed: int) -> None:
-        """The logs may agree up to `agreed`, not after. A late refusal may say too little, never too much."""
+        """The logs may agree up to `agreed`, not after. A late refusal may say too little, never too much.
+
+        If even the lowest was refused the peer needs a snapshot. Where a late refusal made it seem so, the peer's
+        answer to the lowest puts it right.
+        """
+        lowest = self.lowest
         self.restart(max(self.match, min(self.next - 1, agreed)) + 1)
+        self.installing = lowest
 
     def restart(self, position: int) -> None:
         """Probe from `position` on."""
         self.next, self.probing, self.asked, self.fetching = position, True, False, None
+        self.lowest = self.installing = False

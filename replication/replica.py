@@ -5,7 +5,9 @@ Invariants (each is asserted here, or checked by the property tests after every 
 - applied <= what was handed out to apply <= min(commit, durable): what is applied is in the own log, after any crash;
 - entries up to `commit` are never replaced;
 - a leader commits entries by counting only in its own epoch, and older ones with them;
-- up to `_matched`, a follower's log equals that of the leader of its epoch; it takes no leader's commit beyond that.
+- up to `_matched`, a follower's log equals that of the leader of its epoch; it takes no leader's commit beyond that;
+- what lies before the log's first position is committed, and in a snapshot; a replica that has not applied it lacks its
+  state: it votes and acknowledges, since its log is whole, but it does not stand and applies nothing.
 
 Every call returns `Effects`; the state in memory moves at once, and what others may learn waits for the flush.
 """
@@ -17,7 +19,7 @@ from random import Random
 from typing import Literal
 
 from replication.duties import Duties
-from replication.effects import NOTHING, Effects, Fetch, HardState
+from replication.effects import NOTHING, Covered, Effects, Fetch, HardState
 from replication.election import Ballot
 from replication.leadership import Leadership
 from replication.lease import NEVER, Contact, NoContact, lease_left, serve_from
@@ -34,6 +36,7 @@ from replication.messages import (
     VoteReply,
     VoteRequest,
 )
+from replication.missing import Missing
 from replication.timing import Timing
 
 Role = Literal["leader", "follower", "candidate"]
@@ -71,6 +74,8 @@ class Replica:
         self._log = Log(log)
         self.durable = self._log.last_position
         assert applied <= self.durable, "applied what the log does not hold"
+        self._missing = Missing.at_start(applied, self._log.first_position)
+        self.commit = max(self.commit, self._log.first_position - 1)
         self._voters = frozenset(membership.replicas())
         self._random = random
         self._restarted_at = restarted_at
@@ -78,8 +83,7 @@ class Replica:
         self._memory_bytes = memory_bytes
         self._handed = applied
         self._loading = False
-        self._matched = applied
-        self._heard_commit = applied
+        self._matched = self._heard_commit = self.commit
         self._followed_at = NEVER
         self._ballot: Ballot | None = None
         self._leading: Leadership | None = None
@@ -96,6 +100,25 @@ class Replica:
     def log_spans(self) -> tuple[tuple[int, int], ...]:
         """(epoch, first position of it) of the log, rising."""
         return self._log.spans
+
+    @property
+    def wanted_snapshot(self) -> int | None:
+        """The position that a snapshot must cover to be of use here; None while none is needed."""
+        return self._missing.wanted
+
+    @property
+    def lacks_state(self) -> bool:
+        """Whether the applied state is not there, or is just being replaced."""
+        return self._missing.state
+
+    @property
+    def installing_peers(self) -> tuple[int, ...]:
+        """On a leader, the peers that its log cannot bring up to date, as far as is known."""
+        return () if self._leading is None else self._leading.installing
+
+    def match_of(self, peer: int) -> int | None:
+        """On a leader, up to where the peer's log is known to be durable and equal; None on others."""
+        return None if self._leading is None else self._leading.match_of(peer)
 
     def follows(self, epoch: int) -> bool:
         """Whether it follows the leader of `epoch`: only then does its node answer that leader's beats for it."""
@@ -200,6 +223,13 @@ class Replica:
             duties.wake_peers.append(peer)
         return self._done(duties)
 
+    def ask_installing(self) -> Effects:
+        """On a leader, now and then: asks peers that needed a snapshot whether they have it by now."""
+        duties = Duties()
+        if self._leading is not None:
+            self._wake(duties, self._leading.ask_again())
+        return self._done(duties)
+
     def hand_over(self, to: int, now: float) -> Effects:
         """Reads and writes no more in this epoch, and orders `to` to stand as soon as its log is complete.
 
@@ -240,11 +270,45 @@ class Replica:
             self._trim_memory()
         return self._done(duties)
 
+    def trimmed(self, first_position: int) -> None:
+        """The node's log now begins there; a durable snapshot of this node's covers what came before."""
+        assert first_position - 1 <= self.applied, "trimmed what is not applied"
+        self._log.trim(first_position)
+
+    def install(self, position: int, epoch: int) -> Effects:
+        """A snapshot that covers `wanted_snapshot` is durable on this node; (position, epoch) is its last entry.
+
+        The shell puts its state in place once what these effects hold is durable, and then calls `installed`.
+        """
+        self._missing.begin(position)
+        duties = Duties()
+        restarts = self._log.epoch_at(position) != epoch
+        if restarts:
+            self._log.restart(position, epoch)
+            self.durable = position
+        duties.covered = Covered(epoch, position, restarts)
+        self.durable = max(self.durable, position)
+        self._matched = max(self._matched, position)
+        self._handed = position
+        self._commit_to(position)
+        return self._done(duties)
+
+    def installed(self) -> Effects:
+        """The state is that of the snapshot that `install` told of; the log goes on from there."""
+        duties = Duties()
+        self._missing.state = False
+        self.applied = self._handed
+        self._trim_memory()
+        return self._done(duties)
+
     def loaded(self, entries: Sequence[Entry]) -> Effects:
-        """Entries that `Effects.load` asked for, from its first position on; none if the read must be repeated."""
+        """Entries that `Effects.load` asked for, from its first position on; none if the read must be repeated.
+
+        What a snapshot has overtaken meanwhile is passed over.
+        """
         duties = Duties()
         self._loading = False
-        if entries:
+        if entries and entries[0].position > self._handed:
             assert entries[0].position == self._handed + 1, "loaded what was not asked for"
             assert entries[-1].position <= min(self.commit, self.durable), "loaded what is not committed"
             assert self._log.epoch_at(entries[-1].position) == entries[-1].epoch, "the node's log and the core disagree"
@@ -271,7 +335,7 @@ class Replica:
             case VoteReply():
                 self._step_vote_reply(message, now, duties)
             case HandOver():
-                if self.follows(message.epoch) and self.leader == message.sender:
+                if self.follows(message.epoch) and self.leader == message.sender and not self._missing.state:
                     self._campaign(now, duties, ordered=True)
         return self._done(duties)
 
@@ -293,6 +357,10 @@ class Replica:
         if self.leader != message.sender or self._ballot is not None:
             self._be_follower(message.sender, now, duties)
         accepted, match, hint = self._take(message, duties)
+        if accepted and message.lowest:
+            # What is committed here the leader has as well.
+            match = max(match, self.commit)
+        duties.install = self._missing.after(message, accepted)
         duties.send_after_flush.append(AppendReply(self.replica, message.sender, self.epoch, accepted, match, hint))
 
     def _take(self, message: Append, duties: Duties) -> tuple[bool, int, int]:
@@ -377,6 +445,9 @@ class Replica:
         """Asks who would vote for this replica. It stays a follower, and what it promised as one still holds."""
         if not self._is_voter(self.replica):
             self._stand_at = None
+            return
+        if self._missing.state:
+            self._stand_at = now + self._election_timeout()
             return
         if self.role == "candidate":
             self._be_follower(0, now, duties)
@@ -493,7 +564,7 @@ class Replica:
     def _done(self, duties: Duties) -> Effects:
         """Adds what may now be applied, or must be loaded to be."""
         upto = min(self.commit, self.durable)
-        if upto > self._handed and not self._loading:
+        if upto > self._handed and not self._loading and not self._missing.state:
             first = self._handed + 1
             if first >= self._log.memory_first:
                 duties.apply += self._log.between(first, upto)

@@ -1,8 +1,9 @@
 """A partition's replicas in virtual time, with everything going wrong, and checks after every event.
 
 One seed gives one history. Messages are late, lost, doubled and overtake each other; nodes crash (and lose what was not
-flushed; a machine loses its clock and its state too), freeze, and are cut off in one or both directions; clocks run
-apart as far as `Timing.drift` allows. A broken promise raises `ViolationError` with the seed.
+flushed; a machine loses its clock and its state too, and sometimes its snapshot), freeze, and are cut off in one or
+both directions; clocks run apart as far as `Timing.drift` allows. A broken promise raises `ViolationError` with the
+seed.
 """
 
 from __future__ import annotations
@@ -14,13 +15,12 @@ from itertools import count
 from random import Random
 
 from replication.contact import NodeContact
-from replication.effects import HardState
 from replication.heartbeats import Beat, BeatReply, FollowerBeats, LeaderBeats
 from replication.lease import NEVER
 from replication.membership import Membership
 from replication.messages import NORMAL, AppendReply, Entry, Message
 from replication.timing import Timing
-from tests.unit.replication_member import Disk, Member
+from tests.unit.replication_member import Disk, Installed, Member, Record
 
 PARTITION = 7
 LANE_TIMEOUT = 0.4
@@ -61,6 +61,7 @@ class Node:
             drift = world.timing.drift
             self.rate = world.random.uniform(1 - drift, 1 + drift)
             self.offset = world.random.uniform(0, 1000)
+        self.disk.restore()
         self.incarnation += 1
         self.leads = {peer: LeaderBeats(self.incarnation << 32) for peer in self.peers}
         self.follows = {peer: FollowerBeats(world.timing, world.random) for peer in self.peers}
@@ -79,6 +80,7 @@ class Node:
             contact=NodeContact(PARTITION, {peer: peer for peer in self.peers}, self.leads, self.follows),
             memory_bytes=world.memory_bytes,
         )
+        self.installing = False
         self.later(world.random.uniform(0, world.timing.beat), self.beat)
 
     def crash(self, *, machine: bool) -> None:
@@ -87,6 +89,8 @@ class Node:
         if machine:
             self.disk.applied = 0
             self.offset = NEVER
+            if self.world.may_lose_state(self) and self.world.random.random() < 0.4:
+                self.disk.snapshot = 0
 
     def later(self, delay: float, what: Callable[[], None]) -> None:
         """Does `what` after a while, unless the process has ended by then; a frozen one does it when it thaws."""
@@ -112,7 +116,42 @@ class Node:
                 assert peer != self.number
                 member.perform(member.replica.stand(self.now))
         self.send_beats()
+        if world.random.random() < 0.3:
+            member.perform(member.replica.ask_installing())
+        if world.trims and world.random.random() < 0.5:
+            self.trim()
         self.later(world.timing.beat / self.rate, self.beat)
+
+    def trim(self) -> None:
+        """Make a snapshot, and trim some of the log that it covers."""
+        member = self.alive()
+        if not self.installing and not member.replica.lacks_state and self.disk.applied >= self.disk.first:
+            member.trim(self.world.random.randint(self.disk.first, self.disk.applied + 1))
+
+    def fetch_snapshot(self) -> None:
+        """Bring a snapshot here from the node that was named, if it can be reached, and begin to install it."""
+        member, self.installing = self.alive(), False
+        wanted, asked = member.replica.wanted_snapshot, member.install
+        if wanted is None or asked is None:
+            member.install = None
+            return
+        source = self.world.nodes[asked.source]
+        if source.member is None or self.world.is_cut(source.number, self.number):
+            member.install = None  # asked for again with the next Append
+            return
+        if source.disk.snapshot < wanted and not source.member.replica.lacks_state and not source.installing:
+            source.disk.snapshot = source.disk.applied
+        if source.disk.snapshot < wanted:
+            member.install = None
+            return
+        self.installing = True
+        self.world.installs += 1
+        member.begin_install(source.disk.entries[: source.disk.snapshot])
+
+    def finish_install(self) -> None:
+        """The snapshot's state is in place."""
+        self.installing = False
+        self.alive().finish_install()
 
     def hear_rumour(self) -> None:
         """The leader is said to be gone. Sometimes the process ends over it."""
@@ -162,12 +201,15 @@ class Node:
         if member.unflushed and not self.flushing:
             self.flushing = True
             self.later(world.flush_time(), self.flush)
+        if member.install is not None and not self.installing:
+            self.installing = True
+            self.later(world.random.uniform(0.01, 1.0), self.fetch_snapshot)
         if (member.to_apply or member.loading) and not self.applying:
             self.applying = True
             self.later(world.random.uniform(0, 0.003), self.apply)
         if world.acknowledge_early:
-            early = [record for record in member.unflushed if not isinstance(record, HardState | Entry)]
-            member.unflushed = [record for record in member.unflushed if isinstance(record, HardState | Entry)]
+            early = [record for record in member.unflushed if not isinstance(record, Record)]
+            member.unflushed = [record for record in member.unflushed if isinstance(record, Record)]
             member.outbox.extend(early)
         for message in member.sent():
             world.send(self.number, message.to, message)
@@ -200,7 +242,11 @@ class Node:
     def flush(self) -> None:
         """The flush that was under way ends; what came since is the next one's."""
         self.flushing = False
-        self.alive().flush()
+        member = self.alive()
+        installed = any(isinstance(record, Installed) for record in member.unflushed)
+        member.flush()
+        if installed:
+            self.later(self.world.random.uniform(0.001, 0.2), self.finish_install)
 
     def apply(self) -> None:
         """Applies what was handed out."""
@@ -240,6 +286,8 @@ class World:
         self.faults: tuple[str, ...] = FAULTS
         self.acknowledge_early = False
         self.restart_error = 0.0
+        self.trims = False
+        self.installs = 0
         self.memory_bytes = self.random.choice((300, 1 << 20))
         self.cut: dict[tuple[int, int], float] = {}
         self.leaders: dict[int, int] = {}
@@ -271,11 +319,23 @@ class World:
         slow = self.stormy and self.random.random() < 0.05
         return self.random.uniform(0.1, 0.5) if slow else self.random.uniform(0.0005, 0.005)
 
+    def is_cut(self, sender: int, to: int) -> bool:
+        """Whether nothing gets from the one to the other."""
+        return self.cut.get((sender, to), 0.0) > self.time
+
+    def may_lose_state(self, victim: Node) -> bool:
+        """Whether every other node has its state or a snapshot to make it from: no more than one may lose both."""
+        return self.trims and all(
+            max(node.disk.applied, node.disk.snapshot) >= node.disk.first - 1
+            for node in self.nodes.values()
+            if node is not victim
+        )
+
     def send(self, sender: int, to: int, content: Content) -> None:
         """Puts a message on the network."""
         copies = 1
         if self.stormy:
-            if self.cut.get((sender, to), 0.0) > self.time or self.random.random() < 0.03:
+            if self.is_cut(sender, to) or self.random.random() < 0.03:
                 return
             copies += self.random.random() < 0.03
         incarnation = self.nodes[to].incarnation
@@ -392,6 +452,8 @@ class World:
             self.fail(f"epoch {replica.epoch} has two leaders")
         if node.disk.applied > len(node.disk.entries):
             self.fail(f"node {node.number} applied what its disk does not hold")
+        if replica.lacks_state and replica.role == "leader":
+            self.fail(f"node {node.number} leads without its state")
         self._check_log(member)
         for entry in member.log[len(self.committed) : replica.commit]:
             self.committed.append(entry)

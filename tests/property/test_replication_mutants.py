@@ -15,6 +15,7 @@ from replication.effects import Effects
 from replication.heartbeats import BeatReply, FollowerBeats, LeaderBeats
 from replication.leadership import Leadership
 from replication.messages import VoteRequest
+from replication.missing import Missing
 from replication.replica import Replica
 from replication.timing import Timing
 from tests.property.replication_world import ViolationError, World
@@ -112,6 +113,33 @@ def ignores_drift(patch: pytest.MonkeyPatch, world: World) -> None:
         node.rate = world.random.choice((0.8, 1.2))
 
 
+def stands_without_its_state(patch: pytest.MonkeyPatch, world: World) -> None:
+    """A replica that lost its state forgets that."""
+    world.trims, world.faults = True, ("machine",)
+
+    def ask_around(self: Replica, now: float, duties: Duties) -> None:
+        missing, self._missing = self._missing, Missing(False, None)
+        original(self, now, duties)
+        self._missing = missing
+
+    original: Any = Replica._ask_around
+    patch.setattr(Replica, "_ask_around", ask_around)
+
+
+def keeps_a_log_that_parted_from_the_snapshot(patch: pytest.MonkeyPatch, world: World) -> None:
+    """What a follower has beyond an installed snapshot stays, though the snapshot is of another log."""
+    world.trims, world.faults = True, ("isolate", "crash")
+
+    def install(self: Replica, position: int, epoch: int) -> Effects:
+        if position <= self.last_position:
+            epoch = self._log.epoch_at(position) or epoch
+        effects: Effects = original(self, position, epoch)
+        return effects
+
+    original: Any = Replica.install
+    patch.setattr(Replica, "install", install)
+
+
 MUTANTS: list[Mutant] = [
     skips_the_lease_wait,
     keeps_reading_after_an_order,
@@ -124,6 +152,8 @@ MUTANTS: list[Mutant] = [
     applies_before_the_flush,
     believes_a_commit_beyond_what_matches,
     ignores_drift,
+    stands_without_its_state,
+    keeps_a_log_that_parted_from_the_snapshot,
 ]
 
 

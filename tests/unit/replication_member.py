@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from random import Random
 
-from replication.effects import Effects, Fetch, HardState
+from replication.effects import Covered, Effects, Fetch, HardState, Install
 from replication.lease import NEVER, Contact
 from replication.log import LogSummary
 from replication.membership import Membership
@@ -16,27 +16,53 @@ from replication.timing import Timing
 
 
 @dataclass
+class Installed:
+    """The record of an installed snapshot, with the entries that it stands for."""
+
+    covered: Covered
+    entries: list[Entry]
+
+
+Record = HardState | Entry | Installed
+
+
+@dataclass
 class Disk:
-    """What is flushed. `applied` stands for the state, which a crash of the process leaves alone."""
+    """What is flushed. `applied` stands for the state, which a crash of the process leaves alone.
+
+    `entries` are all since position 1, so that they can be compared; those before `first` nobody may read any more.
+    `snapshot`: the position of the durable one, 0 for none.
+    """
 
     hard_state: HardState = field(default_factory=lambda: HardState(0, 0))
     entries: list[Entry] = field(default_factory=list)
     applied: int = 0
+    first: int = 1
+    snapshot: int = 0
 
-    def write(self, record: HardState | Entry) -> None:
+    def write(self, record: Record) -> None:
         """One record of the log, in order."""
         if isinstance(record, HardState):
             self.hard_state = record
+        elif isinstance(record, Installed):
+            self.snapshot = record.covered.position
+            if record.covered.restarts:
+                self.entries, self.first = list(record.entries), self.snapshot + 1
         else:
             put(self.entries, record)
+
+    def restore(self) -> None:
+        """At a start: the state comes from the snapshot where the log does not begin early enough."""
+        if self.applied < self.first - 1:
+            self.applied = self.snapshot
 
     def summary(self) -> LogSummary:
         """What recovery tells the core; the entries stay on disk."""
         spans: list[tuple[int, int]] = []
-        for entry in self.entries:
+        for entry in self.entries[max(self.first - 2, 0) :]:
             if not spans or spans[-1][0] != entry.epoch:
                 spans.append((entry.epoch, entry.position))
-        return LogSummary(len(self.entries), tuple(spans))
+        return LogSummary(len(self.entries), tuple(spans), self.first)
 
 
 def put(entries: list[Entry], entry: Entry) -> None:
@@ -65,10 +91,11 @@ class Member:
         self.disk = disk or Disk()
         self.log = list(self.disk.entries)
         self.outbox: list[Message] = []
-        self.unflushed: list[HardState | Entry | Message] = []
+        self.unflushed: list[Record | Message] = []
         self.to_apply: list[Entry] = []
         self.woken: list[int] = []
         self.loading: tuple[int, int] | None = None
+        self.install: Install | None = None
         self.role_changes = 0
         self.replica = Replica(
             replica=replica,
@@ -84,10 +111,17 @@ class Member:
             memory_bytes=memory_bytes,
         )
 
-    def perform(self, effects: Effects) -> None:
-        """Queues what the core asks for."""
+    def perform(self, effects: Effects, installed: list[Entry] | None = None) -> None:
+        """Queues what the core asks for. `installed`: the entries that a snapshot just installed stands for."""
         if effects.save is not None:
             self.unflushed.append(effects.save)
+        if effects.covered is not None:
+            assert installed is not None
+            self.unflushed.append(Installed(effects.covered, installed))
+            if effects.covered.restarts:
+                self.log = list(installed)
+        if effects.install is not None:
+            self.install = effects.install
         for entry in effects.append:
             put(self.log, entry)
         self.unflushed.extend(effects.append)
@@ -105,10 +139,10 @@ class Member:
         records, self.unflushed = self.unflushed, []
         last: Entry | None = None
         for record in records:
-            if isinstance(record, HardState | Entry):
+            if isinstance(record, Record):
                 self.disk.write(record)
                 last = record if isinstance(record, Entry) else last
-        self.outbox.extend(record for record in records if not isinstance(record, HardState | Entry))
+        self.outbox.extend(record for record in records if not isinstance(record, Record))
         if last is not None:
             self.perform(self.replica.flushed(last.position, last.epoch))
 
@@ -116,6 +150,7 @@ class Member:
         """Reads what the core wants to apply from the log."""
         if self.loading is not None:
             (first, last), self.loading = self.loading, None
+            assert first >= self.disk.first, "loads what was trimmed"
             self.perform(self.replica.loaded(self.log[first - 1 : min(last, first + count - 1)]))
 
     def apply(self) -> list[Entry]:
@@ -132,8 +167,26 @@ class Member:
         made = self.replica.append_for(peer, max_bytes)
         if not isinstance(made, Fetch):
             return made
+        assert made.first_position >= self.disk.first, "fetches what was trimmed"
         end = made.first_position + max(1, made.max_bytes // 64)
         return self.replica.fetched(made.peer, tuple(self.log[made.first_position - 1 : end - 1]))
+
+    def trim(self, first: int) -> None:
+        """A snapshot of what is applied is made, and the log before `first` goes."""
+        self.disk.snapshot, self.disk.first = self.disk.applied, first
+        self.replica.trimmed(first)
+
+    def begin_install(self, entries: list[Entry]) -> None:
+        """A snapshot of a log that begins with these entries is durable here."""
+        assert self.install is not None
+        self.install = None
+        self.to_apply.clear()
+        self.perform(self.replica.install(entries[-1].position, entries[-1].epoch), entries)
+
+    def finish_install(self) -> None:
+        """Its record is flushed: its state takes the place of the old one."""
+        self.disk.applied = self.disk.snapshot
+        self.perform(self.replica.installed())
 
     def settle(self) -> None:
         """Flushes, loads and applies until nothing waits."""

@@ -131,8 +131,8 @@ def test_a_read_that_nobody_waits_for_is_dropped() -> None:
     assert it.replica.fetched(3, entries(5, 7)) is None
 
 
-def test_a_peer_that_needs_trimmed_entries_gets_none() -> None:
-    """The log begins later: a snapshot has to bring it that far."""
+def test_a_peer_that_needs_trimmed_entries_is_asked_whether_it_takes_the_lowest() -> None:
+    """The log begins later: a snapshot has to bring the peer that far. Meanwhile it gets nothing, until asked again."""
     replica = Replica(
         replica=1,
         membership=THREE,
@@ -148,8 +148,18 @@ def test_a_peer_that_needs_trimmed_entries_gets_none() -> None:
     replica.step(VoteReply(2, 1, 5, True), 0.0)
     replica.append_for(3, 500)
     replica.step(AppendReply(3, 1, 5, False, 3, 1), 0.0)
+    lowest = Append(1, 3, 5, 9, 3, (), 20, lowest=True)
+    assert replica.append_for(3, 500) == lowest
+    assert not replica.has_for(3)
+    replica.step(AppendReply(3, 1, 5, False, 3, 1), 0.0)
+    assert replica.installing_peers == (3,)
     assert not replica.has_for(3)
     assert replica.append_for(3, 500) is None
+    assert replica.ask_installing().wake_peers == (3,)
+    assert replica.append_for(3, 500) == lowest
+    replica.step(AppendReply(3, 1, 5, True, 12), 0.0)
+    assert not replica.installing_peers
+    assert replica.append_for(3, 500) == Fetch(3, 13, 500)
     replica.append_for(2, 500)
     replica.step(AppendReply(2, 1, 5, False, 9, 3), 0.0)
     assert replica.append_for(2, 500) == Fetch(2, 10, 500)

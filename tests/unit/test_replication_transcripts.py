@@ -13,7 +13,10 @@ write what happens now into the files; the difference is then what a reviewer re
     propose N TEXT...         the leader appends commands
     time SECONDS              the clock goes on; deadlines that pass are kept
     beat A>B...               a beat of A arrives at B and is answered
-    crash N, restart N        without its flush; the state stays
+    crash N, restart N        without its flush; the state stays (but for lose_state N)
+    trim N FIRST              a snapshot is made of what N has applied, and its log before FIRST goes
+    install N FROM, installed N   FROM's snapshot is durable at N; its state is in place
+    ask N                     the leader asks those that needed a snapshot whether they have it
     hand_over N TO, step_down N, quorum N (has a majority answered of late?)
     show                      all replicas
 """
@@ -30,14 +33,14 @@ from random import Random
 import pytest
 
 from replication.contact import NodeContact
-from replication.effects import Effects, HardState
+from replication.effects import Effects, HardState, Install
 from replication.heartbeats import FollowerBeats, LeaderBeats
 from replication.lease import NEVER
 from replication.membership import Membership
 from replication.messages import FIRST_OF_EPOCH, Append, AppendReply, Entry, HandOver, Message, VoteReply, VoteRequest
 from replication.replica import Replica
 from replication.timing import Timing
-from tests.unit.replication_member import Disk, Member
+from tests.unit.replication_member import Disk, Installed, Member
 
 STORIES = sorted((Path(__file__).parent.parent / "data" / "replication").glob("*.txt"))
 TIMING = Timing()
@@ -57,7 +60,8 @@ def told(message: Message) -> str:
             return f"{head}{' pre' * message.pre} {'granted' if message.granted else 'refused'}{left}"
         case Append():
             previous = f"{message.previous_position}@{message.previous_epoch}"
-            return f"{head} after={previous} entries=[{entries_told(message.entries)}] commit={message.commit}"
+            lowest = " lowest" * message.lowest
+            return f"{head}{lowest} after={previous} entries=[{entries_told(message.entries)}] commit={message.commit}"
         case AppendReply(accepted=True):
             return f"{head} match={message.match}"
         case AppendReply():
@@ -124,6 +128,9 @@ class Stage:
             self.lines.append(f"  {number} {self.state(number)}")
         if member.replica.commit > commit:
             self.lines.append(f"  {number} commit {member.replica.commit}")
+        if member.install is not None:
+            self.lines.append(f"  {number} needs a snapshot of {member.install.position} from {member.install.source}")
+            member.install = None
 
     def call(self, number: int, method: Callable[..., Effects], *arguments: object) -> None:
         """Calls the core and says what became of it."""
@@ -180,6 +187,9 @@ class Stage:
                     self.lines.append(f"{number} saves epoch={record.epoch} vote={record.vote}")
                 elif isinstance(record, Entry):
                     self.lines.append(f"{number} has on disk {entries_told([record])}")
+                elif isinstance(record, Installed):
+                    anew = ", where its log begins anew" * record.covered.restarts
+                    self.lines.append(f"{number} has on disk a snapshot of {record.covered.position}{anew}")
             self.after(number, member.flush)
 
     def do_apply(self, *words: str) -> None:
@@ -191,6 +201,27 @@ class Stage:
                     member.load(1000)
                 self.lines.append(f"{number} applies {entries_told(member.to_apply)}")
                 self.after(number, member.apply)
+
+    def do_trim(self, number: str, first: str) -> None:
+        self.members[int(number)].trim(int(first))
+
+    def do_install(self, number: str, source: str) -> None:
+        member, disk = self.members[int(number)], self.disks[int(source)]
+        wanted = member.replica.wanted_snapshot
+        if wanted is None:
+            self.lines.append(f"{number} needs no snapshot any more")
+            return
+        member.install = Install(int(source), wanted)
+        self.after(int(number), lambda: member.begin_install(disk.entries[: disk.snapshot]))
+
+    def do_installed(self, number: str) -> None:
+        self.after(int(number), self.members[int(number)].finish_install)
+
+    def do_lose_state(self, number: str) -> None:
+        self.disks[int(number)].applied = 0
+
+    def do_ask(self, number: str) -> None:
+        self.call(int(number), self.members[int(number)].replica.ask_installing)
 
     def do_lanes(self, *words: str) -> None:
         max_bytes = 1 if "one" in words else 1 << 20
@@ -260,7 +291,7 @@ class Stage:
             read = " may read" if replica.may_read(self.now) else ""
             self.lines.append(
                 f"{number} {self.state(number)}{read} commit={replica.commit} applied={replica.applied} "
-                f"durable={replica.durable} log=[{entries_told(member.log)}]"
+                f"durable={replica.durable} log=[{entries_told(member.log[member.disk.first - 1 :])}]"
             )
 
 
