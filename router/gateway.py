@@ -329,11 +329,24 @@ def _base32(data: bytes) -> str:
     return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(0, 26 * 5, 5))
 
 
+_WITH_CAPITAL_MESSAGE = frozenset(
+    {
+        "IdempotentParameterMismatchException",
+        "SerializationException",
+        "TransactionCanceledException",
+        "TransactionInProgressException",
+    }
+)
+
+
 def error_body(error: ApiError) -> bytes:
-    """The JSON of an error. Serialization errors name their text otherwise than the rest, as DynamoDB does."""
+    """The JSON of an error. Serialization errors, and those whose shape in the model says so, name their text otherwise
+    than the rest, as DynamoDB does."""
     body: dict[str, Any] = {"__type": error.qualified_type}
     if error.message:
-        body["Message" if error.type == "SerializationException" else "message"] = error.message
+        body["Message" if error.type in _WITH_CAPITAL_MESSAGE else "message"] = error.message
+    if error.reasons:
+        body["CancellationReasons"] = error.reasons
     if error.item is not None:
         body["Item"] = error.item
     return orjson.dumps(body)

@@ -249,7 +249,8 @@ class Partition:
             stored = self._row(get.key)
             version = self._last_delete if stored is None else codec.header_of(stored).position
             marked = get.key in self._transactions.marks.applied
-            reply.reads.add(item=_read(stored, get.projection), version=version, marked=marked)
+            item = None if request.versions_only else _read(stored, get.projection)
+            reply.reads.add(item=item, version=version, marked=marked)
         return reply
 
     def query_slice(self, request: storage_pb2.Query, page: Page) -> bool:

@@ -241,10 +241,12 @@ class Finish(_message.Message):
     def __init__(self, attempt: _Optional[bytes] = ..., commit: _Optional[bool] = ..., keys: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class TransactGet(_message.Message):
-    __slots__ = ("gets",)
+    __slots__ = ("gets", "versions_only")
     GETS_FIELD_NUMBER: _ClassVar[int]
+    VERSIONS_ONLY_FIELD_NUMBER: _ClassVar[int]
     gets: _containers.RepeatedCompositeFieldContainer[Get]
-    def __init__(self, gets: _Optional[_Iterable[_Union[Get, _Mapping]]] = ...) -> None: ...
+    versions_only: bool
+    def __init__(self, gets: _Optional[_Iterable[_Union[Get, _Mapping]]] = ..., versions_only: _Optional[bool] = ...) -> None: ...
 
 class ReplyBatch(_message.Message):
     __slots__ = ("replies",)

@@ -31,6 +31,8 @@ _FILES = {
     "Scan": "scan",
     "TagResource": "tag_resource",
     "UntagResource": "untag_resource",
+    "TransactGetItems": "transact_get_items",
+    "TransactWriteItems": "transact_write_items",
     "UpdateItem": "update_item",
     "UpdateTable": "update_table",
 }

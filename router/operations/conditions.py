@@ -1,4 +1,4 @@
-"""The condition of a PutItem or DeleteItem, as it goes to the storage node."""
+"""Conditions and updates as they go to the storage node."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import orjson
 from cluster.wire import storage_pb2
 from dynamo.errors import validation
 from dynamo.expressions.compile import Compiled
+from dynamo.values import Item, dump
 
 
 def wire_condition(compiled: Compiled, body: dict[str, Any]) -> storage_pb2.Condition | None:
@@ -19,6 +20,19 @@ def wire_condition(compiled: Compiled, body: dict[str, Any]) -> storage_pb2.Cond
         tree=compiled.encoded_condition,
         values=orjson.dumps(compiled.values),
         return_old=body.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD",
+    )
+
+
+def wire_update(row: bytes, key: Item, compiled: Compiled, body: dict[str, Any]) -> storage_pb2.Update:
+    """The update of the item with this row key and key attributes, by the compiled expressions of `body`."""
+    return storage_pb2.Update(
+        key=row,
+        key_attributes=dump(key),
+        tree=compiled.encoded_update,
+        condition=compiled.encoded_condition,
+        values=orjson.dumps(compiled.values) if compiled.values else b"",
+        condition_return_old=body.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD",
+        return_values=body.get("ReturnValues", "NONE"),
     )
 
 

@@ -24,6 +24,8 @@ def failure(reply: storage_pb2.Reply) -> ApiError:
 
 def retryable(error: ApiError) -> bool:
     """Whether a batch's member that met this error may come back as unprocessed, for the client to try again."""
+    if error.type == "TransactionConflictException":
+        return True
     return error.status >= 500 and not isinstance(error, StalePlanError)
 
 
