@@ -17,14 +17,13 @@ from router.consumed import consumed, units_by_index
 from router.context import RequestContext
 from router.operations.replies import failure
 from router.operations.statement_reads import projection_of, row_of
-from router.operations.statement_writes import Write, write_of
+from router.operations.statement_writes import EXISTS_ALONE, Write, write_of
 from router.partiql.parse import parse
 from router.partiql.planning import item_key
 from router.partiql.statements import Exists, Select, Statement, is_read, source_of
 from router.plan import Call, Plan, StalePlanError, Work
 
 _NO_KEY = "Select statements within BatchExecuteStatement must specify the primary key in the where clause."
-_EXISTS = "EXISTS can only be used in ExecuteTransaction write requests."
 
 # What the errors of single calls are called in a batch.
 _CODES = {
@@ -83,7 +82,7 @@ def _parsed(body: dict[str, Any]) -> _Member:
     try:
         parsed = parse(body["Statement"])
         if isinstance(parsed.statement, Exists):
-            raise validation(_EXISTS)
+            raise validation(EXISTS_ALONE)
         member.statement = parsed.statement
         member.values = parsed.fill(body.get("Parameters"))
     except ApiError as error:

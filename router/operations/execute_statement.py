@@ -8,13 +8,11 @@ from dynamo.errors import validation
 from dynamo.table import Table
 from router.context import RequestContext
 from router.operations.statement_reads import plan_read
-from router.operations.statement_writes import plan_write
+from router.operations.statement_writes import EXISTS_ALONE, plan_write
 from router.operations.tables import with_table
 from router.partiql.parse import parse
 from router.partiql.statements import Exists, Select
 from router.plan import Plan
-
-EXISTS_ALONE = "EXISTS can only be used in ExecuteTransaction write requests."
 
 
 def plan(body: dict[str, Any], context: RequestContext) -> Plan:

@@ -15,7 +15,7 @@ from dynamo.expressions import tree
 from dynamo.expressions.key_rules import check_update_keys
 from dynamo.indexes import check_put_size
 from dynamo.item import ITEM_SIZE_MAX, item_size, item_too_large
-from dynamo.keys import HASH_SIZE, row_key, validate_index_keys, validate_item_key, validate_key
+from dynamo.keys import HASH_SIZE, key_of, row_key, validate_index_keys, validate_item_key, validate_key
 from dynamo.table import Table
 from dynamo.values import AttributeValue, Item, dump
 from router.consumed import body_of, consumed_member, units_by_index
@@ -26,6 +26,9 @@ from router.partiql.statements import Delete, Exists, Insert, Update
 from router.plan import Call, Plan, Single
 
 NO_KEY = "Where clause does not contain a mandatory equality on all key attributes"
+NO_CONDITION = "EXISTS() must contain a single item read with additional condition"
+DUPLICATE = "Duplicate primary key exists in table"
+EXISTS_ALONE = "EXISTS can only be used in ExecuteTransaction write requests."
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class Write:
     """What a statement does to one item. A `Check` is EXISTS's: it only fits into a transaction."""
 
     table: Table
+    key: Item
     row: bytes
     operation: storage_pb2.Put | storage_pb2.Update | storage_pb2.Delete | storage_pb2.Check
     inserts: bool = False
@@ -46,7 +50,7 @@ class Write:
     def error(self, error: ApiError) -> ApiError:
         """The error as PartiQL has it: an INSERT's condition is that there is no such item yet."""
         if self.inserts and error.type == "ConditionalCheckFailedException":
-            return ApiError("DuplicateItemException", "Duplicate primary key exists in table")
+            return ApiError("DuplicateItemException", DUPLICATE)
         return error
 
 
@@ -108,7 +112,8 @@ def _insert(value: AttributeValue, table: Table) -> Write:
     check_put_size(table, item, size)
     row = row_key(table.keys, table.attribute_types, item)
     condition = _wire(_missing(table), [], return_old=False)
-    return Write(table, row, storage_pb2.Put(key=row, item=dump(item), size=size, condition=condition), inserts=True)
+    put = storage_pb2.Put(key=row, item=dump(item), size=size, condition=condition)
+    return Write(table, key_of(table, item), row, put, inserts=True)
 
 
 def _update(statement: Update, values: list[AttributeValue], table: Table, return_old: bool) -> Write:
@@ -125,7 +130,7 @@ def _update(statement: Update, values: list[AttributeValue], table: Table, retur
         condition_return_old=return_old,
         return_values=statement.returning or "NONE",
     )
-    return Write(table, row, update)
+    return Write(table, key, row, update)
 
 
 def _delete(statement: Delete, values: list[AttributeValue], table: Table, return_old: bool) -> Write:
@@ -134,16 +139,15 @@ def _delete(statement: Delete, values: list[AttributeValue], table: Table, retur
     condition = None if rest is None else _wire(tree.Or(_missing(table), rest), values, return_old)
     row = row_key(table.keys, table.attribute_types, key)
     return_all_old = statement.returning is not None
-    return Write(table, row, storage_pb2.Delete(key=row, condition=condition, return_old=return_all_old))
+    return Write(table, key, row, storage_pb2.Delete(key=row, condition=condition, return_old=return_all_old))
 
 
 def _check(statement: Exists, values: list[AttributeValue], table: Table, return_old: bool) -> Write:
-    wrong = "EXISTS() must contain a single item read with additional condition"
-    key, rest = _key(statement.select.where, values, table, wrong)
+    key, rest = _key(statement.select.where, values, table, NO_CONDITION)
     if rest is None:
-        raise validation(wrong)
+        raise validation(NO_CONDITION)
     row = row_key(table.keys, table.attribute_types, key)
-    return Write(table, row, storage_pb2.Check(key=row, condition=_wire(rest, values, return_old)))
+    return Write(table, key, row, storage_pb2.Check(key=row, condition=_wire(rest, values, return_old)))
 
 
 def _key(
