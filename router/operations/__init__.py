@@ -21,6 +21,7 @@ _FILES = {
     "DescribeTable": "describe_table",
     "DescribeTimeToLive": "describe_time_to_live",
     "ExecuteStatement": "execute_statement",
+    "ExecuteTransaction": "execute_transaction",
     "GetItem": "get_item",
     "GetResourcePolicy": "get_resource_policy",
     "ListTables": "list_tables",
