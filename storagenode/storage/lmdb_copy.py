@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from cluster.disk import Disk, File
 from storagenode.storage.piped import Piped
-from storagenode.storage.store import Applied, StoreError
+from storagenode.storage.store import Applied, Store, StoreError
 
 if TYPE_CHECKING:
     from storagenode.storage.lmdb_store import LmdbStore
@@ -53,11 +53,18 @@ class LmdbRestoration:
     Whoever still has the old one open keeps the old file. Nothing here need survive a crash of the machine.
     """
 
-    def __init__(self, disk: Disk, folder: str, open_store: Callable[[str], LmdbStore]) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        folder: str,
+        open_store: Callable[[str], LmdbStore],
+        take_over: Callable[[Store, LmdbStore], None],
+    ) -> None:
         self._disk = disk
         self._folder = folder
         self._path = f"{folder}/{RESTORED_FILE}"
         self._open_store = open_store
+        self._take_over = take_over
         self._store: LmdbStore | None = None
         self._remove()
         self._file: File | None = disk.open(self._path, create=True)
@@ -76,10 +83,13 @@ class LmdbRestoration:
         self._store = self._open_store(self._path)
         return self._store
 
-    def place(self) -> None:
+    def place(self, into: Store) -> None:
         """Take the place of the environment's file."""
         assert self._store is not None, "opened first"
         self._disk.rename(self._path, f"{self._folder}/{DATA_FILE}")
+        self._take_over(into, self._store)
+        self._store = None
+        self._remove()
 
     def discard(self) -> None:
         """Give up."""

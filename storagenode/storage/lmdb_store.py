@@ -17,7 +17,7 @@ import lmdb
 from cluster.disk import Disk
 from storagenode.storage import layout
 from storagenode.storage.lmdb_copy import LmdbCopy, LmdbRestoration
-from storagenode.storage.store import SCHEMA, Applied, OperationIdRow, Space, StoreBroken, StoreFull, WriteBatch
+from storagenode.storage.store import SCHEMA, Applied, OperationIdRow, Space, Store, StoreBroken, StoreFull, WriteBatch
 
 MAP_BYTES: Final = 32 << 30
 """Address space, not memory or disk. Fixed, since it cannot change while transactions are open."""
@@ -160,6 +160,11 @@ class LmdbStore:
         self._copies = [*self._copies[-COPIES_MAX:], copy]
         return copy
 
+    def take_over(self, other: LmdbStore) -> None:
+        """Have the other's environment, which is not used by the other again."""
+        self.close()
+        self._environment, self._applied, self._copies = other._environment, other._applied, []
+
     def close(self) -> None:
         """Close without syncing. Copies end, and a sync under way is waited for."""
         for copy in self._copies:
@@ -229,7 +234,9 @@ class LmdbStores:
         path = self._path(partition, replica)
         if not self._disk.exists(path):
             self._disk.make_directory(path)
-        return LmdbRestoration(self._disk, path, lambda file: LmdbStore(file, partition, replica, copied=True))
+        return LmdbRestoration(
+            self._disk, path, lambda file: LmdbStore(file, partition, replica, copied=True), _take_over
+        )
 
     def retire(self, partition: int, replica: int) -> None:
         """Move a closed store to the trash, named after the time so that `empty_trash` knows its age."""
@@ -258,6 +265,11 @@ class LmdbStores:
 
     def _path(self, partition: int, replica: int) -> str:
         return f"{self._directory}/{partition:016x}-{replica:016x}"
+
+
+def _take_over(store: Store, other: LmdbStore) -> None:
+    assert isinstance(store, LmdbStore)
+    store.take_over(other)
 
 
 def _upwards(cursor: lmdb.Cursor, low: bytes, high: bytes, skipped: int) -> Iterator[tuple[bytes, bytes]]:

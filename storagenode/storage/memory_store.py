@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, insort
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from typing import Final
 
 from storagenode.storage import layout
-from storagenode.storage.store import SCHEMA, Applied, OperationIdRow, Space, StoreBroken, WriteBatch
+from storagenode.storage.store import SCHEMA, Applied, OperationIdRow, Space, Store, StoreBroken, WriteBatch
 
 _ROW: Final = struct.Struct("<II")
 
@@ -107,6 +107,10 @@ class MemoryStore:
             raise StoreBroken("a copy is cut short") from error
         self._applied = layout.decode_applied(self._rows.get(layout.APPLIED_KEY))
 
+    def take_over(self, other: MemoryStore) -> None:
+        """Have the other's rows; the other is not used again."""
+        self._rows, self._keys, self._applied = other._rows, other._keys, other._applied
+
     def close(self) -> None:
         """Nothing to do: the rows stay."""
 
@@ -168,8 +172,7 @@ class MemoryCopy:
 class MemoryRestoration:
     """A store made from a `MemoryCopy`."""
 
-    def __init__(self, place: Callable[[MemoryStore], None]) -> None:
-        self._place = place
+    def __init__(self) -> None:
         self._data = bytearray()
         self._store = MemoryStore()
 
@@ -182,9 +185,10 @@ class MemoryRestoration:
         self._store.load(bytes(self._data))
         return self._store
 
-    def place(self) -> None:
+    def place(self, into: Store) -> None:
         """Put it in its place."""
-        self._place(self._store)
+        assert isinstance(into, MemoryStore)
+        into.take_over(self._store)
 
     def discard(self) -> None:
         """Nothing to do."""
@@ -204,13 +208,9 @@ class MemoryStores:
         """(partition, replica) of every store that is there."""
         return sorted(self._stores)
 
-    def restore(self, partition: int, replica: int) -> MemoryRestoration:
+    def restore(self, partition: int, replica: int) -> MemoryRestoration:  # noqa: ARG002
         """Begin to make a store from a copy."""
-
-        def place(store: MemoryStore) -> None:
-            self._stores[partition, replica] = store
-
-        return MemoryRestoration(place)
+        return MemoryRestoration()
 
     def retire(self, partition: int, replica: int) -> None:
         """Put a store away that was dropped by order."""

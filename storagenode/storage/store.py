@@ -209,8 +209,11 @@ class Restoration(Protocol):
         """All is written: the store, not yet in its place. Raises StoreBroken if this is no copy of the partition."""
         ...
 
-    def place(self) -> None:
-        """Put the opened store in the place of the replica's present one, which is to be closed and not used again."""
+    def place(self, into: Store) -> None:
+        """Put the opened store in the place of the replica's present one, `into`, which from now on is it.
+
+        Call it where `write` is called, while no scan and no sync of either is under way.
+        """
         ...
 
     def discard(self) -> None:

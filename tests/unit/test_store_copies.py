@@ -42,8 +42,9 @@ def restored(stores: Stores, data: bytes, partition: int = 1, replica: int = 3) 
     restoration = stores.restore(partition, replica)
     for at in range(0, len(data), PIECE):
         restoration.write(data[at : at + PIECE])
-    store = restoration.open()
-    restoration.place()
+    store = stores.open(partition, replica)
+    restoration.open()
+    restoration.place(store)
     return store
 
 
@@ -81,11 +82,11 @@ def test_a_restored_store_takes_the_place_of_one_in_use(stores: Stores) -> None:
     restoration.write(data)
     other = restoration.open()
     fill(other, 20, 10)
+    restoration.place(store)
+    fill(store, 30, 10)
+    assert [store.get(b"%06d" % n) is not None for n in (0, 10, 20, 30)] == [True, False, True, True]
+    expected = rows(store)
     store.close()
-    restoration.place()
-    fill(other, 30, 10)
-    expected = rows(other)
-    other.close()
     assert rows(stores.open(1, 2)) == expected
 
 
@@ -139,5 +140,6 @@ def test_space_tells_what_is_free_in_the_file(tmp_path: Path) -> None:
     thinned = store.space()
     assert thinned.file >= full.file
     assert thinned.live < full.live / 5
-    compact = restored(stores, read_all(store.copy())).space()
-    assert compact.file < thinned.file / 5
+    data = read_all(store.copy())
+    store.close()
+    assert restored(stores, data, 1, 2).space().file < thinned.file / 5
