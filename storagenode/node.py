@@ -43,6 +43,7 @@ from storagenode.peers import Peers
 from storagenode.propagation import NodeCatalog, Propagation
 from storagenode.replicas import Replicas
 from storagenode.requests import Connection, Responder
+from storagenode.settling import Settling
 from storagenode.storage.marks import LastStop, discard_untrusted, last_stop, mark_clean, mark_running
 from storagenode.storage.store import Stores
 
@@ -104,6 +105,7 @@ class StorageNode:
         self.requests = 0
         self.calls = RequestExecutor(seams.transport, NodeCatalog(self), seams.clock, settings.cluster_id)
         self.propagation = Propagation(self, self.calls)
+        self.settling = Settling(self, self.calls)
 
     @property
     def address(self) -> str:
@@ -162,6 +164,7 @@ class StorageNode:
                     self._watch_disk(),
                     self.propagation.run(),
                     self.propagation.run_notes(),
+                    self.settling.run(),
                 ):
                     group.create_task(work)
                 self._follow(self.topology.full())

@@ -8,7 +8,7 @@ applied state plus the *overlay*, the outcomes that are proposed and not yet app
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 
 from cluster.wire import storage_pb2
@@ -38,6 +38,7 @@ from storagenode.operation_ids import OperationIds
 from storagenode.query import Page, run_slice
 from storagenode.storage import layout
 from storagenode.storage.store import SCHEMA, Applied, Store
+from storagenode.transaction_marks import Mark
 from storagenode.transactions import KINDS as TRANSACTION_KINDS
 from storagenode.transactions import Transactions, Weighed
 from storagenode.writes import Changed, Old, Outcome, Refused, decide_delete, decide_put, decide_update
@@ -241,6 +242,11 @@ class Partition:
     def get(self, request: storage_pb2.Get) -> storage_pb2.ItemReply:
         """GetItem. Raises CorruptItem."""
         return _read(self._row(request.key), request.projection)
+
+    @property
+    def marks(self) -> Mapping[bytes, Mark]:
+        """The marks of transactions in the applied state, by row key."""
+        return self._transactions.marks.applied
 
     def transact_get(self, request: storage_pb2.TransactGet) -> storage_pb2.TransactGetReply:
         """This partition's part of TransactGetItems, all at one moment. Raises CorruptItem."""

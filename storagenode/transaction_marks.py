@@ -97,10 +97,6 @@ class Marks:
         """Nothing is in flight any more."""
         self._in_flight.clear()
 
-    def set_before(self, stamp: int) -> Iterator[tuple[bytes, Mark]]:
-        """Applied marks that were set before the partition's clock said `stamp`."""
-        return ((key, mark) for key, mark in list(self.applied.items()) if mark.stamp < stamp)
-
 
 class MarksTaken:
     """What entries that are being applied do to marks, over those applied before."""
