@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -12,8 +13,10 @@ from tests.chaos.gaps import longest_gap, percentile
 from tests.chaos.load import TABLE, Load
 from tests.chaos.real_cluster import PartitionView, RealCluster, until
 
-Target: TypeAlias = Literal["storage node", "leader", "auto-admin", "router", "all"]
-"""`leader` is a storage node that leads at least one partition."""
+Target: TypeAlias = Literal["storage node", "leader", "frozen leader", "auto-admin", "router", "all"]
+"""`leader` is a storage node that leads at least one partition; a `frozen leader` is stopped by SIGSTOP for a while."""
+FROZEN_S = 2.0
+"""Longer than a lease and an election: who wakes up after it has been replaced, and does not know it."""
 CALM_WRITES = 20
 """So many writes to each partition are to succeed before a kill, and again after it."""
 
@@ -43,7 +46,9 @@ class Kill:
 
     def __str__(self) -> str:
         led = f"{self.gap_led:.2f} s where it led, " if self.led else ""
-        return f"{self.name} killed: gaps of {led}{self.gap_others:.2f} s elsewhere, {self.failed} failed for good"
+        gaps = f"gaps of {led}{self.gap_others:.2f} s elsewhere"
+        whole = f"whole again after {self.recovered - self.at:.1f} s"
+        return f"{self.target} {self.name}: {gaps}, {self.failed} failed for good, {whole}"
 
 
 class Killer:
@@ -83,13 +88,20 @@ class Killer:
             await self._cluster.start()
             return kill
         name = self._choose(target, before)
-        pid, at = self._cluster.kill(name)
-        await self._cluster.replaced(name, pid)
+        if target == "frozen leader":
+            at = time.monotonic()
+            pid = self._cluster.pids()[name]
+            self._cluster.freeze([pid])
+            await asyncio.sleep(FROZEN_S)
+            self._cluster.wake([pid])
+        else:
+            pid, at = self._cluster.kill(name)
+            await self._cluster.replaced(name, pid)
         return Kill(target, name, at, [partition.id for partition in before if partition.leader == name])
 
     def _choose(self, target: Target, partitions: list[PartitionView]) -> str:
         """A random process of the wanted kind."""
-        if target == "leader":
+        if target in ("leader", "frozen leader"):
             fitting = {partition.leader for partition in partitions if partition.leader}
         elif target == "storage node":
             fitting = {node for partition in partitions for node in partition.positions}

@@ -23,6 +23,7 @@ from tests.chaos.system_calls import SystemCall, Tracer, flushed_at, sent_at
 SEED = 20_262
 FROZEN_S = 3.0
 """For so long no put may be acknowledged while no follower can store it."""
+MISSED_ROUNDS, MISSED_PUTS = 2, 10
 TRACED_PUTS = 12
 ITEMS = 400
 
@@ -30,6 +31,11 @@ ITEMS = 400
 def put_of(key: str, value: int = 1) -> dict[str, Any]:
     """The body of a PutItem."""
     return {"TableName": TABLE, "Item": {"id": {"S": key}, "value": {"N": str(value)}}}
+
+
+def get_of(key: str) -> dict[str, Any]:
+    """The body of a strongly consistent GetItem."""
+    return {"TableName": TABLE, "Key": {"id": {"S": key}}, "ConsistentRead": True}
 
 
 def client_of(cluster: RealCluster, name: str = "client") -> HttpClient:
@@ -60,8 +66,26 @@ async def test_nothing_is_acknowledged_while_both_followers_are_stopped(cluster:
     cluster.wake(frozen)
     assert not done, "a put was answered without a follower's disk"
     await put
-    found = await client.call("GetItem", {"TableName": TABLE, "Key": {"id": {"S": key}}, "ConsistentRead": True})
+    found = await client.call("GetItem", get_of(key))
     assert found["Item"] == put_of(key)["Item"]
+    await client.close()
+
+
+async def test_a_follower_that_missed_writes_does_not_lead_without_them(cluster: RealCluster) -> None:
+    client = client_of(cluster)
+    for number in range(MISSED_ROUNDS):
+        partition, pids = (await cluster.whole())[0], cluster.pids()
+        behind, leader = partition.followers[number % 2], str(partition.leader)
+        keys = [key_in(partition, f"missed-{number}-{index}-by-one") for index in range(MISSED_PUTS)]
+        cluster.freeze([pids[behind]])
+        for key in keys:
+            await client.call("PutItem", put_of(key))
+        cluster.kill(leader)
+        cluster.wake([pids[behind]])
+        for key in keys:
+            found = await client.call("GetItem", get_of(key))
+            assert found.get("Item") == put_of(key)["Item"], f"round {number}: {key} is lost"
+        await cluster.replaced(leader, pids[leader])
     await client.close()
 
 

@@ -30,8 +30,9 @@ GAP_S_MAX_SHARED = 10.0
 
 NODE: Target = "storage node"
 LEADER: Target = "leader"
+FROZEN: Target = "frozen leader"
 SHORT: Sequence[Target] = (LEADER, NODE, LEADER, "auto-admin", "router", "all")
-LONG: Sequence[Target] = (*[NODE] * 10, *[LEADER] * 5, "auto-admin", "router", "all")
+LONG: Sequence[Target] = (*[NODE] * 10, *[LEADER] * 5, *[FROZEN] * 3, "auto-admin", "router", "all")
 
 
 class Boto3Client:
