@@ -35,6 +35,13 @@ def failure(decision: object) -> storage_pb2.Failure:
     return decision.reply
 
 
+def accepted(decision: object) -> storage_pb2.WriteReply:
+    """The answer of a single write that goes ahead."""
+    assert isinstance(decision, Propose)
+    assert isinstance(decision.reply, storage_pb2.WriteReply)
+    return decision.reply
+
+
 def test_what_is_proposed_is_not_read_before_it_is_applied() -> None:
     leader = Leader()
     assert isinstance(leader.put(item("a", 1)), Propose)
@@ -80,12 +87,10 @@ def test_old_items_are_returned_where_they_were_asked_for() -> None:
     leader.put(item("a", 1, v={"S": "x"}))
     leader.apply()
     replaced = leader.put(item("a", 1), return_old=True)
-    assert isinstance(replaced, Propose)
-    assert load(replaced.reply.attributes) == item("a", 1, v={"S": "x"})
+    assert load(accepted(replaced).attributes) == item("a", 1, v={"S": "x"})
     leader.apply()
     deleted = leader.delete("a", 1, return_old=True)
-    assert isinstance(deleted, Propose)
-    assert load(deleted.reply.attributes) == item("a", 1)
+    assert load(accepted(deleted).attributes) == item("a", 1)
 
 
 def test_a_delete_of_nothing_needs_no_entry() -> None:
@@ -98,7 +103,7 @@ def test_sizes_before_and_after_are_told_for_capacity() -> None:
     leader = Leader()
     first, second = item("a", 1, v={"S": "x" * 100}), item("a", 1, v={"S": "x" * 5})
     told = [leader.put(first), leader.put(second), leader.delete("a", 1)]
-    sizes = [(write.reply.old_size, write.reply.new_size) for write in told if isinstance(write, Propose)]
+    sizes = [(accepted(write).old_size, accepted(write).new_size) for write in told]
     assert sizes == [(0, item_size(first)), (item_size(first), item_size(second)), (item_size(second), 0)]
 
 
@@ -131,8 +136,8 @@ def test_return_values_of_updates(returning: storage_pb2.Update.Return, expected
     leader.put(item("a", 1, n={"N": "1"}, m={"S": "m"}))
     leader.apply()
     decision = leader.update("a", 1, "ADD n :one", ONE, returning=returning)
-    assert isinstance(decision, Propose)
-    assert (load(decision.reply.attributes) if decision.reply.attributes else {}) == expected
+    attributes = accepted(decision).attributes
+    assert (load(attributes) if attributes else {}) == expected
 
 
 def test_an_update_that_cannot_be_done_changes_nothing() -> None:
@@ -188,8 +193,7 @@ def test_a_lost_leader_forgets_what_it_proposed() -> None:
     leader.put(item("a", 1), operation_id=99)
     leader.partition.abandon()
     again = leader.partition.decide(put(item("a", 1), operation_id=99), NOW_MS, leader.position)
-    assert isinstance(again, Propose)
-    assert again.reply.old_size == 0
+    assert accepted(again).old_size == 0
 
 
 def test_applying_in_one_go_or_one_by_one_ends_the_same() -> None:
