@@ -84,7 +84,8 @@ class HttpClient:
         if outcome.error is None:
             raise GaveUp(outcome.causes)
         if outcome.error:
-            raise Refused(outcome.error, str(outcome.body.get("message", "")))
+            earlier = f" (after {'; '.join(outcome.causes)})" if outcome.causes else ""
+            raise Refused(outcome.error, str(outcome.body.get("message", "")) + earlier)
         return outcome.body
 
     async def send(self, operation: str, body: dict[str, Any]) -> Outcome:
