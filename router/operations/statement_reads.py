@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from cluster.wire import storage_pb2
+from dynamo.capacity import read_units
 from dynamo.errors import validation
 from dynamo.expressions import tree
 from dynamo.expressions.compile import Compiled, Template
@@ -15,7 +16,7 @@ from dynamo.indexes import projected_names
 from dynamo.keys import HASH_SIZE
 from dynamo.table import Table
 from dynamo.values import AttributeValue
-from router.consumed import body_of
+from router.consumed import body_of, consumed_member
 from router.context import RequestContext
 from router.operations.replies import failure
 from router.operations.scan import read_page
@@ -24,7 +25,7 @@ from router.partiql import columns
 from router.partiql.next_token import Position, decode_token, encode_token, fingerprint
 from router.partiql.planning import Reading, attributes_of, plan_select
 from router.partiql.statements import Select
-from router.plan import Call, Plan, Work
+from router.plan import Call, Plan, Single, Work
 from router.read_target import ReadTarget, read_target
 
 
@@ -37,7 +38,6 @@ class _Read:
     values: list[AttributeValue]
     target: ReadTarget
     template: storage_pb2.Query
-    fingerprint: bytes
     start: Position
 
 
@@ -46,6 +46,8 @@ def plan_read(
 ) -> Plan:
     """What an ExecuteStatement request with a SELECT asks for. Raises ApiError."""
     read = _read(select, values, body, table, context)
+    if read.reading.whole_key and read.target.index is None and not body.keys() & {"Limit", "NextToken"}:
+        return _get(read, body, context)
 
     async def run() -> bytes:
         page, number = await _read_pages(read, Page(body.get("Limit", 0)), context)
@@ -70,10 +72,11 @@ def _read(
         reverse=reading.reverse,
     )
     target.complete(query)
-    request = fingerprint(table.id, body["Statement"], values)
     token = body.get("NextToken")
-    start = Position() if token is None else decode_token(token, request, len(reading.ranges))
-    return _Read(select, reading, values, target, query, request, start)
+    start = Position()
+    if token is not None:
+        start = decode_token(token, fingerprint(table.id, body["Statement"], values), len(reading.ranges))
+    return _Read(select, reading, values, target, query, start)
 
 
 # --- the index ---
@@ -133,9 +136,13 @@ async def _read_pages(read: _Read, page: Page, context: RequestContext) -> tuple
     return page, len(read.reading.ranges)
 
 
+def _bounds(read: _Read, number: int) -> tuple[bytes, bytes]:
+    """The row keys of a range. Raises ValidationException for values that cannot be keys."""
+    return read.target.bounds(Compiled(Template(key_condition=read.reading.ranges[number]), read.values))
+
+
 def _call(read: _Read, number: int, page: Page, context: RequestContext) -> Call:
-    key_condition = read.reading.ranges[number]
-    start, end = read.target.bounds(Compiled(Template(key_condition=key_condition), read.values))
+    start, end = _bounds(read, number)
     query = storage_pb2.Query(start=start, end=end, limit=page.limit_left, max_bytes=page.bytes_left)
     query.MergeFrom(read.template)
     if number == read.start.number and read.start.key is not None:
@@ -155,7 +162,7 @@ def _body(read: _Read, page: Page, number: int, body: dict[str, Any]) -> bytes:
     last = page.last_key_attributes
     token = ""
     if last or 0 < number < len(read.reading.ranges):
-        token = encode_token(number, last, read.fingerprint)
+        token = encode_token(number, last, fingerprint(read.target.table.id, body["Statement"], read.values))
     return body_of(
         b',"Items":[%b]' % columns.rows(read.select, page.items),
         b',"NextToken":' + orjson.dumps(token) if token else b"",
@@ -165,6 +172,24 @@ def _body(read: _Read, page: Page, number: int, body: dict[str, Any]) -> bytes:
 
 
 # --- single items ---
+
+
+def _get(read: _Read, body: dict[str, Any], context: RequestContext) -> Plan:
+    """The row of one key, which begins the range that the key makes, as GetItem reads it."""
+    consistent = read.template.consistent
+    row, _ = _bounds(read, 0)
+    table = read.target.table
+    get = storage_pb2.Get(key=row, consistent=consistent, projection=read.template.projection)
+
+    def answer(reply: storage_pb2.Reply) -> bytes:
+        if reply.HasField("failure"):
+            raise failure(reply)
+        return body_of(
+            b',"Items":[%b]' % row_of(read.select, reply.item.item),
+            consumed_member(table, read_units(reply.item.size, consistent), body.get("ReturnConsumedCapacity")),
+        )
+
+    return Single(Call(table, row[:HASH_SIZE], get, 0, not consistent, context.request_id), answer)
 
 
 def projection_of(select: Select) -> bytes:

@@ -21,12 +21,14 @@ class Reading(msgspec.Struct, frozen=True):
 
     `ranges` are key conditions, each of one partition key, to be read one after the other; empty for a scan. `filter`
     is what the rows have to meet besides; `keyed_filter` says that it stands beside a key condition, not around it.
+    `whole_key`: the only range is the row with one key, and has no filter.
     """
 
     ranges: tuple[tree.Condition, ...] = ()
     filter: tree.Condition | None = None
     reverse: bool = False
     keyed_filter: bool = False
+    whole_key: bool = False
 
 
 class Branch(msgspec.Struct, frozen=True):
@@ -74,7 +76,8 @@ def _read_by_key(where: tree.Condition, values: Sequence[AttributeValue], keys: 
     branch = _branch(where, keys)
     if branch is not None:
         ranges = [joined([*_equalities(keys, each), *branch.range]) for each in _distinct(branch.hashes, values)]
-        return Reading(_conditions(ranges), joined(branch.rest), keyed_filter=True)
+        whole_key = len(ranges) == 1 and not branch.rest and _equates_all(branch.range, keys)
+        return Reading(_conditions(ranges), joined(branch.rest), keyed_filter=True, whole_key=whole_key)
     for node in conjuncts(where):
         branches = [_branch(part, keys) for part in disjuncts(node)] if isinstance(node, tree.Or) else []
         found = [branch for branch in branches if branch is not None]
@@ -122,6 +125,12 @@ def _range(rest: list[tree.Condition], keys: KeySchema) -> tuple[tree.Condition,
         if last:
             break
     return tuple(taken)
+
+
+def _equates_all(conditions: Sequence[tree.Condition], keys: KeySchema) -> bool:
+    return len(conditions) == len(keys.range) and all(
+        _equated(condition, name) is not None for condition, name in zip(conditions, keys.range, strict=True)
+    )
 
 
 def _union(branches: Sequence[Branch], values: Sequence[AttributeValue], keys: KeySchema) -> tuple[tree.Condition, ...]:
