@@ -8,6 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from storagenode.node import StorageNode
+from storagenode.propagation import IndexLag
 
 
 class StorageNodeMetrics(Collector):
@@ -36,9 +37,30 @@ class StorageNodeMetrics(Collector):
         yield _gauge("disk_short_of_space", "1 while growing writes are refused.", int(node.short_of_space))
         yield _gauge("incarnation", "How often the node has started.", node.identity.incarnation)
         yield _gauge("catalog_version", "Version of the catalog in use.", node.topology.version)
+        yield from _index_metrics(node.propagation.lags())
         yield _counter("flushes", "Flushes of the log.", node.flusher.flushes)
         yield _counter("elections_won", "Times a replica here became leader.", node.elections_won)
         yield _counter("requests", "Requests from routers.", node.requests)
+
+
+def _index_metrics(lags: list[IndexLag]) -> Iterable[Metric]:
+    """Lag and backlog of each index, the worst and the sum of the partitions led here."""
+    seconds = GaugeMetricFamily(
+        "trizone_storagenode_index_lag_seconds",
+        "Age of the oldest write that a global index does not show.",
+        labels=("table", "index"),
+    )
+    rows = GaugeMetricFamily(
+        "trizone_storagenode_index_rows_waiting",
+        "Rows on their way to a global index.",
+        labels=("table", "index"),
+    )
+    names = sorted({(lag.table_name, lag.index_name) for lag in lags})
+    for name in names:
+        of_index = [lag for lag in lags if (lag.table_name, lag.index_name) == name]
+        seconds.add_metric(name, max(lag.seconds for lag in of_index))
+        rows.add_metric(name, sum(lag.rows for lag in of_index))
+    return seconds, rows
 
 
 def _gauge(name: str, help: str, value: float) -> GaugeMetricFamily:  # noqa: A002
