@@ -15,7 +15,7 @@ TABLES_MAX = 2_500
 ADOPTED_ID_GAP = 1_000_000
 """How far ids jump when a copy is adopted: past all that were given out, and perhaps dropped again, after that copy."""
 
-_SCHEMA_MEMBERS = ("attribute_types", "keys", "local_indexes", "stream_view")
+_SCHEMA_MEMBERS = ("attribute_types", "keys", "local_indexes", "streams", "ttl_attribute")
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,20 @@ class Index(Base, frozen=True):
     backfilling: bool = False
 
 
+StreamView = Literal["KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"]
+
+
+class Stream(Base, frozen=True):
+    """A table's stream. Its records can be read for a while after it was disabled."""
+
+    label: str
+    """When it was enabled, as ARNs have it; no two streams of a table have the same."""
+    view: StreamView
+    enabled: float
+    disabled: float = 0.0
+    """Both in seconds since the epoch; 0: it is enabled."""
+
+
 class Table(Base, frozen=True):
     """A table as the catalog keeps it.
 
@@ -83,8 +97,11 @@ class Table(Base, frozen=True):
     warm_write: int = 0
     local_indexes: tuple[Index, ...] = ()
     global_indexes: tuple[Index, ...] = ()
-    stream_view: Literal["", "KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"] = ""
-    stream_label: str = ""
+    streams: tuple[Stream, ...] = ()
+    """Oldest first; only the last one may be enabled."""
+    ttl_attribute: str = ""
+    """The attribute that says when an item expires; empty: none does."""
+    ttl_changed: float = 0.0  # seconds since the epoch; 0: never
     deletion_protection: bool = False
     table_class: Literal["", "STANDARD", "STANDARD_INFREQUENT_ACCESS"] = ""
     table_class_changed: float = 0.0
@@ -95,6 +112,11 @@ class Table(Base, frozen=True):
     index_of: int = 0
     index_name: str = ""
     base_keys: KeySchema | None = None
+
+    @property
+    def stream(self) -> Stream | None:
+        """The stream that is enabled."""
+        return self.streams[-1] if self.streams and not self.streams[-1].disabled else None
 
     @property
     def paging_attributes(self) -> tuple[str, ...]:

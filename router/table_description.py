@@ -101,8 +101,9 @@ def _optional(table: Table, arn: str) -> dict[str, Any]:
         shown |= parts.on_demand_throughput(table.on_demand_read, table.on_demand_write)
     if table.sse_key:
         shown["SSEDescription"] = {"Status": "ENABLED", "SSEType": "KMS", "KMSMasterKeyArn": table.sse_key}
-    if table.stream_view:
-        shown["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": table.stream_view}
-        shown["LatestStreamLabel"] = table.stream_label
-        shown["LatestStreamArn"] = f"{arn}/stream/{table.stream_label}"
+    if table.stream is not None:
+        shown["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": table.stream.view}
+    if table.streams:  # the latest one is named as long as it can be read, enabled or not
+        shown["LatestStreamLabel"] = table.streams[-1].label
+        shown["LatestStreamArn"] = f"{arn}/stream/{table.streams[-1].label}"
     return shown

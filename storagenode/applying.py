@@ -101,7 +101,7 @@ class Taken:
                 self.readers = self.readers.read(command, self.batch)
             case TouchCommand():
                 self.readers = self.readers.touched(command, position, self.batch)
-                if command.keys and self.readers:
+                if command.keys and self.readers.follows:
                     self._change(position, encode_touch(command.index, command.keys))
 
     def _change(self, position: int, row: bytes) -> None:
@@ -117,7 +117,7 @@ class Taken:
 
     def _write(self, key: bytes, written: bytes, old_size: int, position: int) -> None:
         """Add an item's new state: stored bytes, or a tombstone."""
-        if self.readers:
+        if self.readers.follows:
             self._change(position, encode_change(key, self._before(key), written))
         header = codec.header_of(written)
         gone = bool(header.flags & codec.TOMBSTONE)

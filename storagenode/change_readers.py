@@ -1,6 +1,7 @@
 """Who follows a partition's change rows, and how far each has come. Part of the applied state, moved by entries alone.
 
-A table whose description names no reader has no change rows. A reader begins after the entry that brought it in.
+A table whose description names no reader has no change rows. A reader begins after the entry that brought it in. The
+streams of a table are readers, too, that come further as time goes by.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from dynamo.table import Table
+from storagenode import stream_ranges
 from storagenode.index_commands import ReadCommand, TouchCommand
 from storagenode.storage.store import Store, WriteBatch
+from storagenode.stream_ranges import StreamRanges, load_ranges
 
 _POSITION = struct.Struct("<Q")
 _FILL = struct.Struct("<BQ")
@@ -27,7 +30,7 @@ def index_reader(table: int) -> bytes:
 
 
 def reader_names(table: Table | None) -> tuple[bytes, ...]:
-    """Who follows the changes of a table."""
+    """Who follows the changes of a table, besides its streams."""
     return () if table is None else tuple(index_reader(index.table) for index in table.global_indexes)
 
 
@@ -43,18 +46,27 @@ class Fill(NamedTuple):
 
 @dataclass(frozen=True)
 class ChangeReaders:
-    """`positions` by reader: it needs no change row up to there. `fills` by the id of a global index's table."""
+    """`positions` by reader: it needs no change row up to there. `fills` by the id of a global index's table. `streams`
+    by label, those that have ended and are still to be read included."""
 
     positions: Mapping[bytes, int] = field(default_factory=dict)
     fills: Mapping[int, Fill] = field(default_factory=dict)
+    streams: StreamRanges = field(default_factory=dict)
+    follows: bool = field(init=False, compare=False)
+    """Whether what is written from here on is wanted."""
+
+    def __post_init__(self) -> None:
+        streamed = any(not stream.end for stream in self.streams.values())
+        object.__setattr__(self, "follows", bool(self.positions) or streamed)
 
     def __bool__(self) -> bool:
-        return bool(self.positions)
+        return bool(self.positions or self.streams)
 
     @property
     def passed(self) -> int:
         """Change rows up to here have been read by all."""
-        return min(self.positions.values(), default=0)
+        kept = (stream.trimmed for stream in self.streams.values())
+        return min((*self.positions.values(), *kept), default=0)
 
     def with_schema(self, table: Table, position: int, batch: WriteBatch, *, first: bool) -> ChangeReaders:
         """After the entry at `position` that made `table` the schema, the `first` one or not: new readers begin there,
@@ -68,7 +80,7 @@ class ChangeReaders:
             batch.meta[_READER + name] = _POSITION.pack(positions[name]) if name in names else None
         for index in indexes ^ set(self.fills):
             batch.meta[_fill_name(index)] = _encode_fill(fills[index]) if index in indexes else None
-        return ChangeReaders(positions, fills)
+        return ChangeReaders(positions, fills, stream_ranges.with_schema(self.streams, table, position, batch))
 
     def read(self, command: ReadCommand, batch: WriteBatch) -> ChangeReaders:
         """After readers have come further. Those that are gone meanwhile are not brought back."""
@@ -77,7 +89,8 @@ class ChangeReaders:
             if name in positions and position > positions[name]:
                 positions[name] = position
                 batch.meta[_READER + name] = _POSITION.pack(position)
-        return replace(self, positions=positions)
+        streams = stream_ranges.trimmed(self.streams, command.positions, batch)
+        return replace(self, positions=positions, streams=streams)
 
     def touched(self, command: TouchCommand, position: int, batch: WriteBatch) -> ChangeReaders:
         """After items were touched for an index by the entry at `position`."""
@@ -90,14 +103,15 @@ class ChangeReaders:
 
 def load_readers(store: Store, table: Table | None) -> ChangeReaders:
     """The applied state's readers; `table` is the schema."""
-    if table is None or not reader_names(table):
+    streams = load_ranges(store)
+    if table is None or not (reader_names(table) or streams):
         return NO_READERS
     positions = {name: _POSITION.unpack(_present(store.meta(_READER + name)))[0] for name in reader_names(table)}
     fills = {index.table: _decode_fill(_present(store.meta(_fill_name(index.table)))) for index in table.global_indexes}
-    return ChangeReaders(positions, fills)
+    return ChangeReaders(positions, fills, streams)
 
 
-NO_READERS: Final = ChangeReaders(MappingProxyType({}), MappingProxyType({}))
+NO_READERS: Final = ChangeReaders(MappingProxyType({}), MappingProxyType({}), MappingProxyType({}))
 
 
 def _fill_name(index: int) -> bytes:

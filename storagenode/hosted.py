@@ -18,7 +18,7 @@ from replication.heartbeats import LeaderBeats
 from replication.lease import NEVER
 from replication.messages import Append, AppendReply, Entry, Message
 from replication.replica import Replica
-from storagenode import commands
+from storagenode import commands, streams
 from storagenode.decisions import Result
 from storagenode.flusher import Flusher
 from storagenode.log.node_log import NodeLog
@@ -149,6 +149,9 @@ class HostedReplica:
                 return False
             return self._write(request, responder)
         except CorruptItem as error:
+            if kind == "read_stream":
+                self._read_stream(request, responder)
+                return False
             responder.refuse(Refusal(reason=Refusal.NOT_READY, detail=str(error)))
             return False
 
@@ -189,22 +192,48 @@ class HostedReplica:
 
     def _query(self, query: storage_pb2.Query, deadline_ms: int, responder: Responder) -> None:
         page = Page()
-        if not self._query_slice(query, page, responder):
-            until = self._host.clock.boottime() + deadline_ms / 1000
-            self._host.start_work(self._query_on(query, page, until, responder))
 
-    def _query_slice(self, query: storage_pb2.Query, page: Page, responder: Responder) -> bool:
-        """One slice; True when the request is answered. A strong read needs the lease at each slice."""
-        if query.consistent and not self._may_read():
-            responder.refuse(self._not_serving())
+        def query_slice() -> bool:
+            if query.consistent and not self._may_read():
+                responder.refuse(self._not_serving())
+                return True
+            if not self.partition.query_slice(query, page):
+                return False
+            assert self.partition.schema is not None
+            responder.query(reply_of(page, self.partition.schema))
             return True
-        if not self.partition.query_slice(query, page):
-            return False
-        assert self.partition.schema is not None
-        responder.query(reply_of(page, self.partition.schema))
-        return True
 
-    async def _query_on(self, query: storage_pb2.Query, page: Page, until: float, responder: Responder) -> None:
+        self._in_slices(query_slice, deadline_ms, responder)
+
+    def _read_stream(self, request: storage_pb2.Request, responder: Responder) -> None:
+        wanted = request.read_stream
+        reply: storage_pb2.StreamReply | None = None
+
+        def read_slice() -> bool:
+            nonlocal reply
+            schema = self.partition.applied_schema
+            # A stream that has just come or gone is there, or gone, once that is applied.
+            if not self._may_read() or schema is None or schema.schema_version != request.schema_version:
+                responder.refuse(self._not_serving())
+                return True
+            ranges = self.partition.readers.streams
+            if reply is None:
+                reply = streams.begin(self.store, wanted, schema, ranges)
+            if not streams.read_slice(self.store, wanted, schema, ranges, reply):
+                return False
+            responder.stream(reply)
+            return True
+
+        self._in_slices(read_slice, request.deadline_ms, responder)
+
+    def _in_slices(self, work: Callable[[], bool], deadline_ms: int, responder: Responder) -> None:
+        """Do `work` until it says that the request is answered, at once or in slices. Strong reads need the lease at
+        each of them."""
+        if not work():
+            until = self._host.clock.boottime() + deadline_ms / 1000
+            self._host.start_work(self._go_on(work, until, responder))
+
+    async def _go_on(self, work: Callable[[], bool], until: float, responder: Responder) -> None:
         try:
             finished = False
             while not finished:
@@ -212,7 +241,7 @@ class HostedReplica:
                 if self._host.clock.boottime() > until:
                     responder.refuse(Refusal(reason=Refusal.DEADLINE))
                     return
-                finished = self._query_slice(query, page, responder)
+                finished = work()
         except CorruptItem as error:
             responder.refuse(Refusal(reason=Refusal.NOT_READY, detail=str(error)))
 
@@ -364,7 +393,7 @@ class HostedReplica:
         self._answer_up_to(position)
         self.perform(self.replica.applied_to(position))
         self._propose_schema()
-        if self.partition.readers and self.replica.role == "leader":
+        if self.partition.readers.fills and self.replica.role == "leader":
             self._host.changed(self)
 
     def _answer_up_to(self, position: int) -> None:
@@ -380,7 +409,7 @@ class HostedReplica:
         self._was_leader = leads
         self._host.role_changed(self)
         self._propose_schema()
-        if self.partition.readers:
+        if self.partition.readers.fills:
             self._host.changed(self)
 
     def _refuse_waiting(self) -> None:

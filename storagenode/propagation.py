@@ -201,7 +201,7 @@ class Propagation:
     def _source(self, hosted: HostedReplica) -> _Source | None:
         """The partition's feeds, as its schema wants them; None where this node has none to run."""
         schema, readers = hosted.partition.applied_schema, hosted.partition.readers
-        if not hosted.serving or hosted.dropped or schema is None or not readers:
+        if not hosted.serving or hosted.dropped or schema is None or not readers.fills:
             self._sources.pop(hosted, None)
             return None
         source = self._sources.get(hosted)

@@ -96,6 +96,10 @@ class Responder:
         """Answer a query."""
         self._connection.reply(storage_pb2.Reply(id=self._id, query=reply))
 
+    def stream(self, reply: storage_pb2.StreamReply) -> None:
+        """Answer a read of a stream."""
+        self._connection.reply(storage_pb2.Reply(id=self._id, stream=reply))
+
     def statistics(self, reply: storage_pb2.StatisticsReply) -> None:
         """Answer a request for statistics."""
         self._connection.reply(storage_pb2.Reply(id=self._id, statistics=reply))

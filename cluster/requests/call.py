@@ -17,6 +17,7 @@ NodeOperation: TypeAlias = (
     | storage_pb2.Query
     | storage_pb2.Statistics
     | storage_pb2.IndexWrite
+    | storage_pb2.ReadStream
     | storage_pb2.Transact
     | storage_pb2.Prepare
     | storage_pb2.Finish

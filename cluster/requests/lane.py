@@ -36,6 +36,7 @@ _FIELDS = {
     storage_pb2.Query: "query",
     storage_pb2.Statistics: "statistics",
     storage_pb2.IndexWrite: "index_write",
+    storage_pb2.ReadStream: "read_stream",
     storage_pb2.Transact: "transact",
     storage_pb2.Prepare: "prepare",
     storage_pb2.Finish: "finish",

@@ -17,7 +17,7 @@ class RequestBatch(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., requests: _Optional[_Iterable[_Union[Request, _Mapping]]] = ...) -> None: ...
 
 class Request(_message.Message):
-    __slots__ = ("id", "partition", "table", "epoch", "schema_version", "deadline_ms", "operation_id", "request_id", "get", "put", "update", "delete", "query", "statistics", "index_write", "transact", "prepare", "finish", "transact_get")
+    __slots__ = ("id", "partition", "table", "epoch", "schema_version", "deadline_ms", "operation_id", "request_id", "get", "put", "update", "delete", "query", "statistics", "index_write", "read_stream", "transact", "prepare", "finish", "transact_get")
     ID_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
@@ -33,6 +33,7 @@ class Request(_message.Message):
     QUERY_FIELD_NUMBER: _ClassVar[int]
     STATISTICS_FIELD_NUMBER: _ClassVar[int]
     INDEX_WRITE_FIELD_NUMBER: _ClassVar[int]
+    READ_STREAM_FIELD_NUMBER: _ClassVar[int]
     TRANSACT_FIELD_NUMBER: _ClassVar[int]
     PREPARE_FIELD_NUMBER: _ClassVar[int]
     FINISH_FIELD_NUMBER: _ClassVar[int]
@@ -52,11 +53,12 @@ class Request(_message.Message):
     query: Query
     statistics: Statistics
     index_write: IndexWrite
+    read_stream: ReadStream
     transact: Transact
     prepare: Prepare
     finish: Finish
     transact_get: TransactGet
-    def __init__(self, id: _Optional[int] = ..., partition: _Optional[int] = ..., table: _Optional[int] = ..., epoch: _Optional[int] = ..., schema_version: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., operation_id: _Optional[int] = ..., request_id: _Optional[str] = ..., get: _Optional[_Union[Get, _Mapping]] = ..., put: _Optional[_Union[Put, _Mapping]] = ..., update: _Optional[_Union[Update, _Mapping]] = ..., delete: _Optional[_Union[Delete, _Mapping]] = ..., query: _Optional[_Union[Query, _Mapping]] = ..., statistics: _Optional[_Union[Statistics, _Mapping]] = ..., index_write: _Optional[_Union[IndexWrite, _Mapping]] = ..., transact: _Optional[_Union[Transact, _Mapping]] = ..., prepare: _Optional[_Union[Prepare, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., transact_get: _Optional[_Union[TransactGet, _Mapping]] = ...) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., partition: _Optional[int] = ..., table: _Optional[int] = ..., epoch: _Optional[int] = ..., schema_version: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., operation_id: _Optional[int] = ..., request_id: _Optional[str] = ..., get: _Optional[_Union[Get, _Mapping]] = ..., put: _Optional[_Union[Put, _Mapping]] = ..., update: _Optional[_Union[Update, _Mapping]] = ..., delete: _Optional[_Union[Delete, _Mapping]] = ..., query: _Optional[_Union[Query, _Mapping]] = ..., statistics: _Optional[_Union[Statistics, _Mapping]] = ..., index_write: _Optional[_Union[IndexWrite, _Mapping]] = ..., read_stream: _Optional[_Union[ReadStream, _Mapping]] = ..., transact: _Optional[_Union[Transact, _Mapping]] = ..., prepare: _Optional[_Union[Prepare, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., transact_get: _Optional[_Union[TransactGet, _Mapping]] = ...) -> None: ...
 
 class Condition(_message.Message):
     __slots__ = ("tree", "values", "return_old")
@@ -186,6 +188,22 @@ class IndexRow(_message.Message):
     position: int
     def __init__(self, key: _Optional[bytes] = ..., stored: _Optional[bytes] = ..., position: _Optional[int] = ...) -> None: ...
 
+class ReadStream(_message.Message):
+    __slots__ = ("label", "position", "number", "limit", "max_bytes", "since_ms")
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SINCE_MS_FIELD_NUMBER: _ClassVar[int]
+    label: str
+    position: int
+    number: int
+    limit: int
+    max_bytes: int
+    since_ms: int
+    def __init__(self, label: _Optional[str] = ..., position: _Optional[int] = ..., number: _Optional[int] = ..., limit: _Optional[int] = ..., max_bytes: _Optional[int] = ..., since_ms: _Optional[int] = ...) -> None: ...
+
 class Action(_message.Message):
     __slots__ = ("put", "update", "delete", "check")
     PUT_FIELD_NUMBER: _ClassVar[int]
@@ -255,7 +273,7 @@ class ReplyBatch(_message.Message):
     def __init__(self, replies: _Optional[_Iterable[_Union[Reply, _Mapping]]] = ...) -> None: ...
 
 class Reply(_message.Message):
-    __slots__ = ("id", "item", "write", "query", "failure", "refusal", "statistics", "transact", "transact_get")
+    __slots__ = ("id", "item", "write", "query", "failure", "refusal", "statistics", "stream", "transact", "transact_get")
     ID_FIELD_NUMBER: _ClassVar[int]
     ITEM_FIELD_NUMBER: _ClassVar[int]
     WRITE_FIELD_NUMBER: _ClassVar[int]
@@ -263,6 +281,7 @@ class Reply(_message.Message):
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     REFUSAL_FIELD_NUMBER: _ClassVar[int]
     STATISTICS_FIELD_NUMBER: _ClassVar[int]
+    STREAM_FIELD_NUMBER: _ClassVar[int]
     TRANSACT_FIELD_NUMBER: _ClassVar[int]
     TRANSACT_GET_FIELD_NUMBER: _ClassVar[int]
     id: int
@@ -272,9 +291,10 @@ class Reply(_message.Message):
     failure: Failure
     refusal: _common_pb2.Refusal
     statistics: StatisticsReply
+    stream: StreamReply
     transact: TransactReply
     transact_get: TransactGetReply
-    def __init__(self, id: _Optional[int] = ..., item: _Optional[_Union[ItemReply, _Mapping]] = ..., write: _Optional[_Union[WriteReply, _Mapping]] = ..., query: _Optional[_Union[QueryReply, _Mapping]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., refusal: _Optional[_Union[_common_pb2.Refusal, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsReply, _Mapping]] = ..., transact: _Optional[_Union[TransactReply, _Mapping]] = ..., transact_get: _Optional[_Union[TransactGetReply, _Mapping]] = ...) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., item: _Optional[_Union[ItemReply, _Mapping]] = ..., write: _Optional[_Union[WriteReply, _Mapping]] = ..., query: _Optional[_Union[QueryReply, _Mapping]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., refusal: _Optional[_Union[_common_pb2.Refusal, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsReply, _Mapping]] = ..., stream: _Optional[_Union[StreamReply, _Mapping]] = ..., transact: _Optional[_Union[TransactReply, _Mapping]] = ..., transact_get: _Optional[_Union[TransactGetReply, _Mapping]] = ...) -> None: ...
 
 class ItemReply(_message.Message):
     __slots__ = ("item", "size")
@@ -339,6 +359,54 @@ class StatisticsReply(_message.Message):
     size: int
     local_indexes: _containers.RepeatedCompositeFieldContainer[IndexStatistics]
     def __init__(self, items: _Optional[int] = ..., size: _Optional[int] = ..., local_indexes: _Optional[_Iterable[_Union[IndexStatistics, _Mapping]]] = ...) -> None: ...
+
+class StreamReply(_message.Message):
+    __slots__ = ("known", "first", "end", "trimmed", "applied", "records", "next_position", "next_number")
+    KNOWN_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    TRIMMED_FIELD_NUMBER: _ClassVar[int]
+    APPLIED_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_POSITION_FIELD_NUMBER: _ClassVar[int]
+    NEXT_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    known: bool
+    first: int
+    end: int
+    trimmed: int
+    applied: int
+    records: _containers.RepeatedCompositeFieldContainer[StreamRecord]
+    next_position: int
+    next_number: int
+    def __init__(self, known: _Optional[bool] = ..., first: _Optional[int] = ..., end: _Optional[int] = ..., trimmed: _Optional[int] = ..., applied: _Optional[int] = ..., records: _Optional[_Iterable[_Union[StreamRecord, _Mapping]]] = ..., next_position: _Optional[int] = ..., next_number: _Optional[int] = ...) -> None: ...
+
+class StreamRecord(_message.Message):
+    __slots__ = ("position", "number", "event", "keys", "old_image", "new_image", "time_ms", "by_service")
+    class Event(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        INSERT: _ClassVar[StreamRecord.Event]
+        MODIFY: _ClassVar[StreamRecord.Event]
+        REMOVE: _ClassVar[StreamRecord.Event]
+    INSERT: StreamRecord.Event
+    MODIFY: StreamRecord.Event
+    REMOVE: StreamRecord.Event
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    OLD_IMAGE_FIELD_NUMBER: _ClassVar[int]
+    NEW_IMAGE_FIELD_NUMBER: _ClassVar[int]
+    TIME_MS_FIELD_NUMBER: _ClassVar[int]
+    BY_SERVICE_FIELD_NUMBER: _ClassVar[int]
+    position: int
+    number: int
+    event: StreamRecord.Event
+    keys: bytes
+    old_image: bytes
+    new_image: bytes
+    time_ms: int
+    by_service: bool
+    def __init__(self, position: _Optional[int] = ..., number: _Optional[int] = ..., event: _Optional[_Union[StreamRecord.Event, str]] = ..., keys: _Optional[bytes] = ..., old_image: _Optional[bytes] = ..., new_image: _Optional[bytes] = ..., time_ms: _Optional[int] = ..., by_service: _Optional[bool] = ...) -> None: ...
 
 class IndexStatistics(_message.Message):
     __slots__ = ("items", "size")

@@ -161,7 +161,7 @@ async def test_an_unfinished_deletion_goes_on_after_a_restart(world: World) -> N
 
 async def test_a_change_reaches_everyone_and_a_stale_one_is_a_conflict(world: World) -> None:
     table = described(await world.call("CreateTable", "orders", sample_table()))
-    wanted = msgspec.structs.replace(table, stream_view="NEW_IMAGE")
+    wanted = msgspec.structs.replace(table, ttl_attribute="expires")
     changed = described(await world.call("UpdateTable", "orders", wanted, schema_version=1))
     assert changed == msgspec.structs.replace(wanted, schema_version=2)
     for node in world.nodes:

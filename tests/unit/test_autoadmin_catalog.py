@@ -12,7 +12,7 @@ from autoadmin import catalog as changes
 from autoadmin.catalog import ADOPTED_ID_GAP, Catalog, Change
 from cluster.topology import PartitionState
 from dynamo.errors import ApiError
-from dynamo.table import Index, KeySchema, Table, Throughput
+from dynamo.table import Index, KeySchema, Stream, Table, Throughput
 from tests.unit.autoadmin_samples import create, nodes, sample_catalog, sample_table
 
 
@@ -78,7 +78,9 @@ def test_only_tables_that_are_being_created_become_active() -> None:
         ({"deletion_protection": True}, 1),
         ({"throughput": Throughput(5, 5), "billing": "PROVISIONED"}, 1),
         ({"tags": {"team": "x"}}, 1),
-        ({"stream_view": "NEW_IMAGE"}, 2),
+        ({"streams": (Stream("2026-11-30T00:00:00.000", "NEW_IMAGE", 1.0),)}, 2),
+        ({"ttl_attribute": "expires"}, 2),
+        ({"ttl_changed": 5.0}, 1),
         ({"attribute_types": {"pk": "S", "g": "N"}}, 2),
         ({"local_indexes": (Index("by_g", KeySchema(("pk",), ("g",)), "ALL"),)}, 2),
     ],
