@@ -45,6 +45,9 @@ class StorageNodeSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fi
     report_interval: Seconds = 1.0
     log_segment_bytes: Bytes = 64 << 20
     log_bytes_max: Bytes = 8 << 30
+    log_keep_seconds: Seconds = 90.0
+    snapshot_log_bytes: Bytes = 64 << 20
+    snapshot_bytes_per_second: Bytes = 64 << 20
     disk_reserve_bytes: Bytes = 64 << 20
     map_size_bytes: Bytes = 32 << 30
     item_collection_bytes_max: Bytes = 10 << 30

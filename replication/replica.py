@@ -102,6 +102,11 @@ class Replica:
         return self._log.spans
 
     @property
+    def first_position(self) -> int:
+        """The first position of the log, as this core uses it."""
+        return self._log.first_position
+
+    @property
     def wanted_snapshot(self) -> int | None:
         """The position that a snapshot must cover to be of use here; None while none is needed."""
         return self._missing.wanted

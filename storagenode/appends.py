@@ -19,6 +19,7 @@ def append_to_wire(partition: int, append: Append) -> replication_pb2.Append:
         previous_epoch=append.previous_epoch,
         commit=append.commit,
         entries=frame_entries(partition, append.entries),
+        lowest=append.lowest,
     )
 
 
@@ -32,4 +33,5 @@ def append_from_wire(append: replication_pb2.Append) -> Append:
         append.previous_epoch,
         parse_entries(append.entries, append.partition),
         append.commit,
+        append.lowest,
     )

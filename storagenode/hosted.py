@@ -21,6 +21,7 @@ from replication.replica import Replica
 from storagenode import commands, streams
 from storagenode.decisions import Result
 from storagenode.flusher import Flusher
+from storagenode.log.errors import LogTrimmed
 from storagenode.log.node_log import NodeLog
 from storagenode.partition import Partition, Propose, Repeat
 from storagenode.query import Page, reply_of
@@ -77,6 +78,10 @@ class Host(Protocol):
         """There may be news for the readers of the partition's change rows."""
         ...
 
+    def install(self, hosted: HostedReplica) -> None:
+        """The replica needs a snapshot from its leader."""
+        ...
+
     def watch(self, hosted: HostedReplica) -> None:
         """The replica's deadline may have changed."""
         ...
@@ -116,11 +121,11 @@ class HostedReplica:
         self.store = store
         self.nodes = nodes
         self._others = others  # shared with the replica's contact
-        self.partition = Partition(store, item_collection_bytes_max=host.item_collection_bytes_max)
+        self._host = host
+        self.partition = self._make_partition()
         self.wanted_schema: Table | None = None
         self.dropped = False
         self.led_epoch = 0  # the last epoch in which it led
-        self._host = host
         self._payloads: list[bytes] = []
         self._waiting: dict[int, list[tuple[Responder, WriteResult]]] = {}
         self._was_leader = False
@@ -276,13 +281,26 @@ class HostedReplica:
 
     async def _repeat(self, position: int, responder: Responder) -> None:
         """Answer a retried write from its entry."""
-        (entry, *_) = await self._host.read_log(self.partition_id, position, 1)
+        try:
+            (entry, *_) = await self._host.read_log(self.partition_id, position, 1)
+        except LogTrimmed:
+            # It was done, but how it ended stood in the log alone; whoever still asks must look at the item.
+            responder.refuse(self._refusal(Refusal.DEADLINE))
+            return
         command = commands.decode(entry.payload)
         if isinstance(command, commands.WriteCommand):
             responder.write(storage_pb2.WriteReply.FromString(command.reply))
         else:
             assert isinstance(command, PrepareCommand | TransactCommand), "an operation id stands for a write"
             responder.write(storage_pb2.TransactReply.FromString(command.reply))
+
+    def state_replaced(self) -> None:
+        """The store now holds a later state, from a snapshot."""
+        self.partition = self._make_partition()
+        self._host.changed(self)
+
+    def _make_partition(self) -> Partition:
+        return Partition(self.store, item_collection_bytes_max=self._host.item_collection_bytes_max)
 
     def propose_gathered(self) -> None:
         """Propose what `handle` gathered, as one group of entries."""
@@ -348,6 +366,9 @@ class HostedReplica:
         host = self._host
         if effects.save is not None:
             host.log.append_hard_state(self.partition_id, effects.save)
+        if (covered := effects.covered) is not None:
+            log = host.log.restart_partition if covered.restarts else host.log.append_snapshot
+            log(self.partition_id, covered.epoch, covered.position)
         if effects.append:
             host.log.append_entries(self.partition_id, effects.append, framed)
             last = effects.append[-1]
@@ -364,6 +385,8 @@ class HostedReplica:
             self._role_changed()
         if effects.load is not None:
             host.start_work(self._load(*effects.load))
+        if effects.install is not None:
+            host.install(self)
         if self.replica.role == "leader" and self.replica.commit != self._commit_told:
             self._commit_told = self.replica.commit
             host.committed(self)

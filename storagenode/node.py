@@ -27,6 +27,7 @@ from cluster.topology import CatalogUpdate, NodePlace, PartitionState, Topology,
 from cluster.transport import Handlers, Server, Stream, Transport
 from cluster.wire import common_pb2, node_pb2, storage_pb2
 from replication.effects import Fetch
+from replication.lease import NEVER
 from replication.messages import Entry, Message
 from replication.timing import Timing
 from storagenode.admin_session import AdminSession
@@ -37,13 +38,18 @@ from storagenode.hosted import HostedReplica
 from storagenode.identity import Identity, start_identity
 from storagenode.links import METHOD as PEER_METHOD
 from storagenode.links import PeerLink
-from storagenode.log.errors import LogError
+from storagenode.log.errors import LogError, LogTrimmed
 from storagenode.log.node_log import NodeLog
 from storagenode.peers import Peers
 from storagenode.propagation import NodeCatalog, Propagation
 from storagenode.replicas import Replicas
 from storagenode.requests import Connection, Responder
 from storagenode.settling import Settling
+from storagenode.snapshots.folder import SnapshotFolder
+from storagenode.snapshots.installer import Installer
+from storagenode.snapshots.keeper import SnapshotKeeper
+from storagenode.snapshots.source import METHOD as SNAPSHOT_METHOD
+from storagenode.snapshots.source import SnapshotSource
 from storagenode.storage.marks import LastStop, discard_untrusted, last_stop, mark_clean, mark_running
 from storagenode.storage.store import Stores
 
@@ -81,6 +87,9 @@ class StorageNode:
     replicas: Replicas
     elections: Elections
     session: AdminSession
+    snapshots: SnapshotKeeper
+    source: SnapshotSource
+    installer: Installer
 
     def __init__(self, settings: StorageNodeSettings, seams: Seams) -> None:
         self.settings = settings
@@ -119,7 +128,11 @@ class StorageNode:
         self._metrics_address = metrics_address
         await self._seams.executor.run(self._recover)
         handlers = Handlers(
-            unary={"Node/Catalog": self._answer_catalog, "Node/Status": self._answer_status},
+            unary={
+                "Node/Catalog": self._answer_catalog,
+                "Node/Status": self._answer_status,
+                SNAPSHOT_METHOD: self._serve_snapshot,
+            },
             streams={"Storage/Requests": self._serve_requests, PEER_METHOD: self._serve_peer},
         )
         self._server = await self.transport.serve(self.settings.listen, handlers)
@@ -143,8 +156,17 @@ class StorageNode:
         self.peers = Peers(self, self.identity, self.timing, random)
         self.elections = Elections(self, self.peers, self.timing)
         self.session = AdminSession(self, self.transport, settings.auto_admins, settings.report_interval)
+        folder = SnapshotFolder(disk, f"{data}/snapshots")
+        folder.open()
+        self.snapshots = SnapshotKeeper(self, folder, seams.stores, seams.executor, settings)
+        self.source = SnapshotSource(
+            self, settings.cluster_id, self.identity.node, folder, self.snapshots, seams.executor
+        )
+        self.installer = Installer(
+            self, settings.cluster_id, self.identity.node, folder, self.snapshots, seams.executor
+        )
         self.replicas = Replicas(
-            self, self.identity.node, seams.stores, seams.executor, self.peers, self.timing, random
+            self, self.identity.node, seams.stores, folder, seams.executor, self.peers, self.timing, random
         )
         for found in recovered.replicas.values():
             self.replicas.recover(found, self.topology)
@@ -165,6 +187,7 @@ class StorageNode:
                     self.propagation.run(),
                     self.propagation.run_notes(),
                     self.settling.run(),
+                    self.snapshots.run(),
                 ):
                     group.create_task(work)
                 self._follow(self.topology.full())
@@ -194,7 +217,8 @@ class StorageNode:
 
     def hand_over(self, hosted: HostedReplica) -> None:
         """Let the other replica lead that answered last."""
-        others = hosted.others_heard(self.peers.leads)
+        lacking = hosted.replica.installing_peers
+        others = [other for other in hosted.others_heard(self.peers.leads) if other not in lacking]
         if hosted.replica.role == "leader" and others:
             hosted.perform(hosted.replica.hand_over(others[0], self.clock.boottime()))
 
@@ -221,8 +245,15 @@ class StorageNode:
 
     @property
     def short_of_space(self) -> bool:
-        """Whether the disk has less room than its reserve: reads, deletes and repairs go on, the rest is refused."""
-        return self.flusher.short_of_space or self.disk_free < self.settings.disk_reserve_bytes
+        """Whether the disk has less room than its reserve, or the log more than its bound.
+
+        Reads, deletes and repairs go on, the rest is refused.
+        """
+        return (
+            self.flusher.short_of_space
+            or self.disk_free < self.settings.disk_reserve_bytes
+            or self.log.size > self.settings.log_bytes_max
+        )
 
     @property
     def item_collection_bytes_max(self) -> int:
@@ -271,6 +302,20 @@ class StorageNode:
         """Tell auto-admin what it waits for."""
         self.session.changed()
 
+    def install(self, hosted: HostedReplica) -> None:
+        """Get a snapshot for the replica from its leader."""
+        self.installer.install(hosted)
+
+    def last_heard(self, node: int) -> float:
+        """When that node last answered a beat."""
+        beats = self.peers.leads.get(node)
+        return NEVER if beats is None else beats.last_answer_at
+
+    def address_of(self, node: int) -> str | None:
+        """Where that node listens."""
+        link = self.peers.link(node)
+        return None if link is None else link.address
+
     def watch(self, hosted: HostedReplica) -> None:
         """The replica's deadline may have changed."""
         self.elections.watch(hosted)
@@ -292,11 +337,14 @@ class StorageNode:
     async def _fetch(self, link: PeerLink, hosted: HostedReplica, fetch: Fetch) -> None:
         try:
             entries = await self.read_log(hosted.partition_id, fetch.first_position, fetch.max_bytes)
+            trimmed = False
+        except LogTrimmed:
+            entries, trimmed = (), True  # the core knows by now, and sends the lowest that there is
         except (LogError, KeyError) as error:
             _log.error("entries for a follower cannot be read: %s", error)
-            entries = ()
+            entries, trimmed = (), False
         link.fetched(hosted, hosted.replica.fetched(fetch.peer, entries))
-        if entries and hosted.replica.has_for(fetch.peer):
+        if (entries or trimmed) and hosted.replica.has_for(fetch.peer):
             link.wake(hosted, fetch.peer)
 
     async def read_log(self, partition: int, first_position: int, max_bytes: int) -> tuple[Entry, ...]:
@@ -400,6 +448,9 @@ class StorageNode:
     async def _answer_status(self, message: bytes) -> bytes:
         request = node_pb2.CatalogRequest.FromString(message)
         return self.report().SerializeToString() if request.cluster_id == self.identity.cluster_id else b""
+
+    async def _serve_snapshot(self, message: bytes) -> bytes:
+        return await self.source.serve(message)
 
     async def _serve_peer(self, stream: Stream) -> None:
         await self.peers.serve(stream)

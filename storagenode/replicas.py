@@ -24,9 +24,10 @@ from replication.membership import Membership
 from replication.replica import Replica
 from replication.timing import Timing
 from storagenode.hosted import Host, HostedReplica
-from storagenode.log.errors import LogBroken
 from storagenode.log.node_log import RecoveredReplica
 from storagenode.peers import Peers
+from storagenode.snapshots.folder import SnapshotFolder
+from storagenode.snapshots.recovering import log_summary, restore_state
 from storagenode.storage.store import Store, StoreBroken, Stores
 
 _log = logging.getLogger(__name__)
@@ -46,11 +47,20 @@ class Replicas:
     """All replicas on one node, by partition."""
 
     def __init__(
-        self, host: Host, node: int, stores: Stores, executor: Executor, peers: Peers, timing: Timing, random: Random
+        self,
+        host: Host,
+        node: int,
+        stores: Stores,
+        snapshots: SnapshotFolder,
+        executor: Executor,
+        peers: Peers,
+        timing: Timing,
+        random: Random,
     ) -> None:
         self._host = host
         self._node = node
         self._stores = stores
+        self._snapshots = snapshots
         self._executor = executor
         self._peers = peers
         self._timing = timing
@@ -69,14 +79,14 @@ class Replicas:
 
     def recover(self, found: RecoveredReplica, topology: Topology) -> None:
         """Bring one replica back. Blocks."""
-        summary = LogSummary(last_position=found.last_position, spans=found.epochs, first_position=found.first_position)
+        summary = log_summary(found)
         origin = _Origin(Membership.decode(found.membership), found.hard_state, summary, is_new=False)
         store = self._open_store(found.partition, found.replica)
-        if store.applied().position > found.last_position:
-            raise LogBroken(
-                f"the log ends at position {found.last_position} of partition {found.partition}, but position "
-                f"{store.applied().position} was applied: the end of the log is lost"
-            )
+        try:
+            restore_state(self._snapshots, self._stores, found, summary.first_position, store)
+        except BaseException:
+            store.close()
+            raise
         place = topology.partition(found.partition)
         self._add(found.partition, found.replica, place, origin, store)
 
@@ -140,6 +150,7 @@ class Replicas:
         await durable.wait()
         hosted.store.close()
         await self._executor.run(partial(self._stores.retire, hosted.partition_id, hosted.replica.replica))
+        await self._executor.run(partial(self._snapshots.remove_all, hosted.partition_id, hosted.replica.replica))
         self._changing.discard(hosted.partition_id)
         self._host.role_changed(hosted)
 

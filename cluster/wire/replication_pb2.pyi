@@ -1,4 +1,5 @@
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
@@ -39,7 +40,7 @@ class AppendBatch(_message.Message):
     def __init__(self, sequence: _Optional[int] = ..., appends: _Optional[_Iterable[_Union[Append, _Mapping]]] = ...) -> None: ...
 
 class Append(_message.Message):
-    __slots__ = ("partition", "from_replica", "to_replica", "epoch", "previous_position", "previous_epoch", "commit", "entries")
+    __slots__ = ("partition", "from_replica", "to_replica", "epoch", "previous_position", "previous_epoch", "commit", "entries", "lowest")
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     FROM_REPLICA_FIELD_NUMBER: _ClassVar[int]
     TO_REPLICA_FIELD_NUMBER: _ClassVar[int]
@@ -48,6 +49,7 @@ class Append(_message.Message):
     PREVIOUS_EPOCH_FIELD_NUMBER: _ClassVar[int]
     COMMIT_FIELD_NUMBER: _ClassVar[int]
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    LOWEST_FIELD_NUMBER: _ClassVar[int]
     partition: int
     from_replica: int
     to_replica: int
@@ -56,7 +58,46 @@ class Append(_message.Message):
     previous_epoch: int
     commit: int
     entries: bytes
-    def __init__(self, partition: _Optional[int] = ..., from_replica: _Optional[int] = ..., to_replica: _Optional[int] = ..., epoch: _Optional[int] = ..., previous_position: _Optional[int] = ..., previous_epoch: _Optional[int] = ..., commit: _Optional[int] = ..., entries: _Optional[bytes] = ...) -> None: ...
+    lowest: bool
+    def __init__(self, partition: _Optional[int] = ..., from_replica: _Optional[int] = ..., to_replica: _Optional[int] = ..., epoch: _Optional[int] = ..., previous_position: _Optional[int] = ..., previous_epoch: _Optional[int] = ..., commit: _Optional[int] = ..., entries: _Optional[bytes] = ..., lowest: _Optional[bool] = ...) -> None: ...
+
+class SnapshotRequest(_message.Message):
+    __slots__ = ("cluster_id", "from_node", "to_node", "partition", "position", "manifest", "chunk")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    FROM_NODE_FIELD_NUMBER: _ClassVar[int]
+    TO_NODE_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    MANIFEST_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    from_node: int
+    to_node: int
+    partition: int
+    position: int
+    manifest: bytes
+    chunk: int
+    def __init__(self, cluster_id: _Optional[str] = ..., from_node: _Optional[int] = ..., to_node: _Optional[int] = ..., partition: _Optional[int] = ..., position: _Optional[int] = ..., manifest: _Optional[bytes] = ..., chunk: _Optional[int] = ...) -> None: ...
+
+class SnapshotReply(_message.Message):
+    __slots__ = ("state", "manifest", "chunk", "data")
+    class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        NONE: _ClassVar[SnapshotReply.State]
+        PREPARING: _ClassVar[SnapshotReply.State]
+        CHUNK: _ClassVar[SnapshotReply.State]
+    NONE: SnapshotReply.State
+    PREPARING: SnapshotReply.State
+    CHUNK: SnapshotReply.State
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    MANIFEST_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    state: SnapshotReply.State
+    manifest: bytes
+    chunk: int
+    data: bytes
+    def __init__(self, state: _Optional[_Union[SnapshotReply.State, str]] = ..., manifest: _Optional[bytes] = ..., chunk: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class AppendBatchReply(_message.Message):
     __slots__ = ("sequence", "appended")

@@ -22,8 +22,13 @@ class LogTrimmed(LogError):  # noqa: N818
 class LogCorrupt(LogError):  # noqa: N818
     """What had been durable cannot be read back. The replicas that it held must be rebuilt from their peers."""
 
+    REMEDY = (
+        "move the node's data folder away and start it with an empty one: it joins as a new node, and its replicas are "
+        "made again from the other ones"
+    )
+
     def __init__(self, segment: int, offset: int, reason: str) -> None:
-        super().__init__(f"log segment {segment:016x} is corrupt at byte {offset}: {reason}")
+        super().__init__(f"log segment {segment:016x} is corrupt at byte {offset} ({reason}): {self.REMEDY}")
         self.segment = segment
         self.offset = offset
         self.reason = reason

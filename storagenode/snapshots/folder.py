@@ -17,13 +17,18 @@ from zlib import crc32
 from cluster.disk import Disk, File
 from cluster.files import read_file, replace_file
 from storagenode.snapshots.manifest import Manifest, decode_manifest, encode_manifest
+from storagenode.storage.store import StoreError
 
 _DATA: Final = ".data"
 _MANIFEST: Final = ".manifest"
 
 
-class SnapshotCorrupt(Exception):  # noqa: N818
+class SnapshotCorrupt(StoreError):  # noqa: N818
     """The data is not what its manifest says: the snapshot is of no use."""
+
+    def __init__(self, snapshot: Snapshot, chunk: int) -> None:
+        super().__init__(f"snapshot {snapshot.name} is damaged in chunk {chunk}")
+        self.snapshot = snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,10 @@ class SnapshotWriter:
         replace_file(self._disk, self._folder, self._name + _MANIFEST, encode_manifest(made))
         return made
 
+    def close(self) -> None:
+        """Close the file; what is not finished is removed at the next start."""
+        self._file.close()
+
     def abort(self) -> None:
         """Give up."""
         self._file.close()
@@ -110,7 +119,7 @@ class SnapshotReader:
         manifest = self.snapshot.manifest
         data = self._file.read_at(number * manifest.chunk_bytes, manifest.chunk_size(number))
         if not manifest.is_chunk(number, data):
-            raise SnapshotCorrupt(f"snapshot {self.snapshot.name} is damaged in chunk {number}")
+            raise SnapshotCorrupt(self.snapshot, number)
         return data
 
     def close(self) -> None:
@@ -153,6 +162,10 @@ class SnapshotFolder:
         """The replica's newest snapshot; from memory."""
         found = self._found.get((partition, replica))
         return found[-1] if found else None
+
+    def all(self, partition: int, replica: int) -> list[Snapshot]:
+        """The replica's snapshots, the newest last; from memory."""
+        return list(self._of(partition, replica))
 
     def begin(self, partition: int, replica: int, position: int) -> SnapshotWriter:
         """Begin a snapshot at a position at which the replica keeps none. Raises OSError."""
