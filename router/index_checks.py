@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dynamo.errors import validation
@@ -47,7 +47,7 @@ def _check_local(indexes: list[dict[str, Any]], table_keys: list[dict[str, str]]
                 f"{INVALID}Index KeySchema does not have the same leading hash key as table KeySchema for index: "
                 f"{name}. index hash key: {index_hash}, table hash key: {table_hash}"
             )
-        _check_projection(index["Projection"])
+        check_projection(index["Projection"])
     if len(indexes) > LOCAL_INDEXES_MAX:
         raise validation(f"{INVALID}Number of LocalSecondaryIndexes exceeds per-table limit of {LOCAL_INDEXES_MAX}")
 
@@ -56,8 +56,8 @@ def _check_global(indexes: list[dict[str, Any]], defined: Sequence[str], billing
     for index in indexes:
         keys = index["KeySchema"]
         check_index_keys_are_defined([element["AttributeName"] for element in keys], defined)
-        _check_global_keys(keys)
-        _check_projection(index["Projection"])
+        check_global_keys(keys)
+        check_projection(index["Projection"])
         if billing == "PAY_PER_REQUEST" and index.get("ProvisionedThroughput"):
             raise validation(
                 f"{INVALID}ProvisionedThroughput should not be specified for index: {index['IndexName']} when "
@@ -69,7 +69,7 @@ def _check_global(indexes: list[dict[str, Any]], defined: Sequence[str], billing
         raise validation(f"{INVALID}GlobalSecondaryIndex count exceeds the per-table limit of {GLOBAL_INDEXES_MAX}")
 
 
-def _check_global_keys(keys: list[dict[str, str]]) -> None:
+def check_global_keys(keys: list[dict[str, str]]) -> None:
     """Up to four HASH elements, then up to four RANGE elements."""
     types = [element["KeyType"] for element in keys]
     hashes = types.count("HASH")
@@ -81,7 +81,8 @@ def _check_global_keys(keys: list[dict[str, str]]) -> None:
         raise validation(f"Invalid KeySchema: At most {GLOBAL_KEYS_MAX} HASH and {GLOBAL_KEYS_MAX} RANGE elements")
 
 
-def _check_projection(projection: dict[str, Any]) -> None:
+def check_projection(projection: dict[str, Any]) -> None:
+    """What an index takes of items besides their keys."""
     kind, attributes = projection.get("ProjectionType"), projection.get("NonKeyAttributes")
     if kind is None:
         raise validation(f"{INVALID}Unknown ProjectionType: null")
@@ -99,8 +100,12 @@ def _check_names(indexes: list[dict[str, Any]]) -> None:
         if index["IndexName"] in seen:
             raise validation(f"{INVALID}Duplicate index name: {index['IndexName']}")
         seen.add(index["IndexName"])
-    projected = sum(len(index["Projection"].get("NonKeyAttributes", ())) for index in indexes)
-    if projected > PROJECTED_ATTRIBUTES_MAX:
+    check_projected([len(index["Projection"].get("NonKeyAttributes") or ()) for index in indexes])
+
+
+def check_projected(counts: Iterable[int]) -> None:
+    """How many NonKeyAttributes each index of a table has."""
+    if sum(counts) > PROJECTED_ATTRIBUTES_MAX:
         raise validation(
             f"{INVALID}Number of NonKeyAttributes of all indexes exceeds the per-table limit of "
             f"{PROJECTED_ATTRIBUTES_MAX}"

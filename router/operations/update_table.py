@@ -11,6 +11,7 @@ from dynamo.errors import validation
 from dynamo.table import Table, Throughput
 from router import table_checks as checks
 from router.context import ACCOUNT_ID, RequestContext
+from router.index_updates import being_updated, check_updates, with_updated_indexes
 from router.plan import Plan, Work
 from router.table_changes import change_table
 from router.table_checks import INVALID
@@ -26,9 +27,9 @@ CHANGES = (
     "DeletionProtectionEnabled",
     "OnDemandThroughput",
     "WarmThroughput",
+    "GlobalSecondaryIndexUpdates",
 )
 NOT_SUPPORTED = (
-    "GlobalSecondaryIndexUpdates",
     "StreamSpecification",
     "ReplicaUpdates",
     "MultiRegionConsistency",
@@ -44,10 +45,14 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
     check_request(body)
 
     async def run() -> bytes:
-        changed = await change_table(
-            lambda: find_table(body["TableName"], context), lambda table: changed_table(table, body, context), context
-        )
-        description = describe(changed, context.region, context.clock.wall(), status="UPDATING")
+        before: list[Table] = []
+
+        def change(table: Table) -> Table:
+            before[:] = [table]
+            return changed_table(table, body, context)
+
+        changed = await change_table(lambda: find_table(body["TableName"], context), change, context)
+        description = describe(being_updated(before[0], changed), context.region, context.clock.wall())
         return orjson.dumps({"TableDescription": description})
 
     return Work(run)
@@ -58,12 +63,13 @@ def check_request(body: dict[str, Any]) -> None:
     billing, throughput = body.get("BillingMode"), body.get("ProvisionedThroughput")
     checks.check_on_demand_without_units(billing, throughput)
     checks.check_throughput_bounds(throughput)
-    if not any(body.get(member) is not None for member in (*CHANGES, *NOT_SUPPORTED)):
+    if not any(body.get(member) not in (None, []) for member in (*CHANGES, *NOT_SUPPORTED)):
         raise validation(
             "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or "
             "SSESpecification or ReplicaUpdates is required"
         )
     checks.refuse(body, NOT_SUPPORTED)
+    check_updates(body.get("GlobalSecondaryIndexUpdates") or [])
 
 
 def changed_table(table: Table, body: dict[str, Any], context: RequestContext) -> Table:
@@ -72,6 +78,7 @@ def changed_table(table: Table, body: dict[str, Any], context: RequestContext) -
     table = _with_billing(table, body, now)
     table = _with_ceilings(table, body.get("OnDemandThroughput") or {})
     table = _with_warm_throughput(table, body.get("WarmThroughput") or {})
+    table = with_updated_indexes(table, body, now)
     changes: dict[str, Any] = {}
     if "DeletionProtectionEnabled" in body:
         changes["deletion_protection"] = body["DeletionProtectionEnabled"]

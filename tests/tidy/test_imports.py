@@ -27,6 +27,7 @@ MAY_IMPORT = {
 ONLY_IN = {
     "lmdb": ("storagenode/storage/lmdb_store.py", "autoadmin/state.py"),
     "grpc": ("cluster/grpc_transport.py",),
+    "lark": tuple(f"router/partiql/{name}.py" for name in ("build", "faults", "grammar", "terms")),
     "httptools": ("router/http.py",),
     "boto3": ("trizone/cluster.py", "trizone/pytest_plugin.py"),
     "pytest": ("trizone/pytest_plugin.py",),
@@ -51,6 +52,7 @@ PURE = (
     "router/index_checks.py",
     "router/index_definitions.py",
     "router/index_description.py",
+    "router/index_updates.py",
     "router/description_parts.py",
     "router/read_target.py",
     "router/consumed.py",

@@ -237,11 +237,6 @@ BAD_UPDATES = [
     ),
     (
         on_demand(),
-        {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "gsi"}}]},
-        f"{INVALID}Trizone does not support GlobalSecondaryIndexUpdates yet",
-    ),
-    (
-        on_demand(),
         {"StreamSpecification": {"StreamEnabled": True}},
         f"{INVALID}Trizone does not support StreamSpecification yet",
     ),
