@@ -1,5 +1,5 @@
-"""No text, however odd, does more to the parser of statements than make it refuse; what a SELECT reads by key is what its
-condition holds for."""
+"""No text, however odd, does more to the parser of statements than make it refuse; what a SELECT reads by key is what
+its condition holds for."""
 
 from __future__ import annotations
 
