@@ -143,13 +143,19 @@ class AutoAdmin:
                     self._routers[stream] = request.router
                 if follower is None:
                     follower = Follower(self._control, stream, request.epoch, request.version)
-                    pushing = asyncio.create_task(follower.run())
+                    pushing = asyncio.create_task(self._tell(follower))
                 else:
                     follower.restart(request.epoch, request.version)
         finally:
             if pushing is not None:
                 pushing.cancel()
             self._routers.pop(stream, None)
+
+    async def _tell(self, follower: Follower) -> None:
+        """Push the catalog to a router, but not one that names no storage node: if this auto-admin has lost its disk, a
+        router that took its empty catalog would deny that there are tables, until a copy is adopted."""
+        await self._control.until(lambda topology: bool(topology.nodes))
+        await follower.run()
 
     async def _refresh(self, message: bytes) -> bytes:
         request = admin_pb2.WatchRequest.FromString(message)

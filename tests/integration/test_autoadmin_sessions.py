@@ -163,6 +163,23 @@ async def test_a_lost_disk_is_made_good_from_the_nodes_copies(world: World) -> N
     assert described(await world.call("CreateTable", "more", sample_table("more"))).id > made.id
 
 
+async def test_a_router_never_hears_the_empty_catalog_of_a_lost_disk(world: World) -> None:
+    described(await world.call("CreateTable", "orders", sample_table()))
+    for node in world.nodes:
+        await node.view.until(lambda topology: topology.at == world.admin.topology.at)
+    await _lose_disk(world)
+    others, world.nodes = world.nodes, []
+    await world.restart()
+    stream, watched = await world.watch()
+    for node in others:
+        await node.ended.wait()
+        await node.connect()
+    first = await stream.receive()
+    assert first is not None
+    await watched.take(first)
+    assert watched.topology.table_named("orders") is not None
+
+
 async def test_no_table_is_changed_and_a_missing_node_is_awaited_before_a_copy_is_adopted(world: World) -> None:
     described(await world.call("CreateTable", "orders", sample_table()))
     for node in world.nodes:
