@@ -57,6 +57,8 @@ def first_needed(hosted: HostedReplica, log: NodeLog, sending: int | None, count
     if counts is None or replica.role != "leader":
         return needed
     for peer, node in hosted.nodes.items():
+        if peer == replica.replica:
+            continue
         match = replica.match_of(peer)
         if match is not None and peer not in replica.installing_peers and counts(node):
             needed = min(needed, match + 1)
