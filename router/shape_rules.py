@@ -35,6 +35,9 @@ MEMBER_BOUNDS: dict[tuple[str, str], dict[str, int]] = {
     ("GlobalSecondaryIndex", "KeySchema"): {"max": 8},
     ("CreateGlobalSecondaryIndexAction", "KeySchema"): {"max": 8},
     ("ScanInput", "TotalSegments"): {"max": 1_000_000},
+    ("ListStreamsInput", "Limit"): {"max": 100},
+    ("DescribeStreamInput", "Limit"): {"max": 100},
+    ("GetRecordsInput", "Limit"): {"max": 1000},
 }
 
 # Shapes whose bounds have other texts; whoever knows those checks them.

@@ -149,14 +149,14 @@ class HostedReplica:
             if kind == "query":
                 self._query(request.query, request.deadline_ms, responder)
                 return False
+            if kind == "read_stream":
+                self._read_stream(request, responder)
+                return False
             if kind == "statistics":
                 responder.statistics(self.partition.statistics())
                 return False
             return self._write(request, responder)
         except CorruptItem as error:
-            if kind == "read_stream":
-                self._read_stream(request, responder)
-                return False
             responder.refuse(Refusal(reason=Refusal.NOT_READY, detail=str(error)))
             return False
 

@@ -52,6 +52,7 @@ from storagenode.snapshots.source import METHOD as SNAPSHOT_METHOD
 from storagenode.snapshots.source import SnapshotSource
 from storagenode.storage.marks import LastStop, discard_untrusted, last_stop, mark_clean, mark_running
 from storagenode.storage.store import Stores
+from storagenode.stream_trimming import StreamTrimming
 
 STOP_SECONDS = 2.0
 """How long a clean stop waits for other replicas to take over."""
@@ -186,6 +187,7 @@ class StorageNode:
                     self._watch_disk(),
                     self.propagation.run(),
                     self.propagation.run_notes(),
+                    StreamTrimming(self, self.settings.stream_retention).run(),
                     self.settling.run(),
                     self.snapshots.run(),
                 ):

@@ -14,6 +14,7 @@ from cluster.wire import storage_pb2
 from dynamo import codec
 from dynamo.change import Change, Touch, decode_change
 from dynamo.codec import stamp_milliseconds
+from dynamo.item import item_size
 from dynamo.keys import key_of
 from dynamo.table import Stream, Table
 from dynamo.values import dump, load
@@ -131,15 +132,18 @@ def _record(position: int, number: int, change: Change, table: Table, stream: St
     new = codec.body_of(change.after)
     if old == new:  # canonical: equal items have equal bytes
         return None
+    keys = key_of(table, load(new or old))
+    shows_old, shows_new = bool(old) and stream.view in _OLD, bool(new) and stream.view in _NEW
     return Record(
         position=position,
         number=number,
         event=Record.REMOVE if not new else Record.MODIFY if old else Record.INSERT,
-        keys=dump(key_of(table, load(new or old))),
-        old_image=old if stream.view in _OLD else b"",
-        new_image=new if stream.view in _NEW else b"",
+        keys=dump(keys),
+        old_image=old if shows_old else b"",
+        new_image=new if shows_new else b"",
         time_ms=stamp_milliseconds(header.stamp),
         by_service=bool(header.flags & codec.WRITTEN_BY_SERVICE),
+        size=item_size(keys) + shows_new * header.size + (codec.size_of(change.before) if shows_old else 0),
     )
 
 

@@ -381,7 +381,7 @@ class StreamReply(_message.Message):
     def __init__(self, known: _Optional[bool] = ..., first: _Optional[int] = ..., end: _Optional[int] = ..., trimmed: _Optional[int] = ..., applied: _Optional[int] = ..., records: _Optional[_Iterable[_Union[StreamRecord, _Mapping]]] = ..., next_position: _Optional[int] = ..., next_number: _Optional[int] = ...) -> None: ...
 
 class StreamRecord(_message.Message):
-    __slots__ = ("position", "number", "event", "keys", "old_image", "new_image", "time_ms", "by_service")
+    __slots__ = ("position", "number", "event", "keys", "old_image", "new_image", "time_ms", "by_service", "size")
     class Event(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         INSERT: _ClassVar[StreamRecord.Event]
@@ -398,6 +398,7 @@ class StreamRecord(_message.Message):
     NEW_IMAGE_FIELD_NUMBER: _ClassVar[int]
     TIME_MS_FIELD_NUMBER: _ClassVar[int]
     BY_SERVICE_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
     position: int
     number: int
     event: StreamRecord.Event
@@ -406,7 +407,8 @@ class StreamRecord(_message.Message):
     new_image: bytes
     time_ms: int
     by_service: bool
-    def __init__(self, position: _Optional[int] = ..., number: _Optional[int] = ..., event: _Optional[_Union[StreamRecord.Event, str]] = ..., keys: _Optional[bytes] = ..., old_image: _Optional[bytes] = ..., new_image: _Optional[bytes] = ..., time_ms: _Optional[int] = ..., by_service: _Optional[bool] = ...) -> None: ...
+    size: int
+    def __init__(self, position: _Optional[int] = ..., number: _Optional[int] = ..., event: _Optional[_Union[StreamRecord.Event, str]] = ..., keys: _Optional[bytes] = ..., old_image: _Optional[bytes] = ..., new_image: _Optional[bytes] = ..., time_ms: _Optional[int] = ..., by_service: _Optional[bool] = ..., size: _Optional[int] = ...) -> None: ...
 
 class IndexStatistics(_message.Message):
     __slots__ = ("items", "size")

@@ -16,6 +16,7 @@ from router.index_checks import check_indexes
 from router.index_definitions import index_of
 from router.plan import Plan, Work
 from router.resource_policies import check_policy
+from router.stream_definitions import new_stream
 from router.table_checks import INVALID
 from router.table_description import being_created, describe, warm_units
 from router.table_lookup import own_table_name
@@ -45,7 +46,7 @@ def table_of(body: dict[str, Any], context: RequestContext) -> Table:
     name = own_table_name(body["TableName"], context.region)
     _check_billing(body)
     defined = _check_keys(body)
-    _check_stream(body.get("StreamSpecification"))
+    stream = new_stream(body.get("StreamSpecification"), now := context.clock.wall())
     tags = tags_of(body.get("Tags") or ())
     ceilings = _check_ceilings(body)
     key = checks.sse_key(body.get("SSESpecification"), context.region, ACCOUNT_ID)
@@ -54,7 +55,6 @@ def table_of(body: dict[str, Any], context: RequestContext) -> Table:
     throughput = body.get("ProvisionedThroughput") or {}
     warm = body.get("WarmThroughput") or {}
     schema = body["KeySchema"]
-    now = context.clock.wall()
     billing = body.get("BillingMode", "PROVISIONED")
     table = Table(
         id=0,
@@ -74,6 +74,7 @@ def table_of(body: dict[str, Any], context: RequestContext) -> Table:
         on_demand_write=ceilings.get("MaxWriteRequestUnits", -1),
         local_indexes=tuple(index_of(element) for element in body.get("LocalSecondaryIndexes") or ()),
         global_indexes=tuple(index_of(element) for element in body.get("GlobalSecondaryIndexes") or ()),
+        streams=(stream,) if stream is not None else (),
         deletion_protection=body.get("DeletionProtectionEnabled", False),
         table_class=body.get("TableClass", ""),
         sse_key=key,
@@ -120,17 +121,6 @@ def _check_keys(body: dict[str, Any]) -> dict[str, Any]:
             "AttributeDefinitions"
         )
     return {definition["AttributeName"]: definition["AttributeType"] for definition in definitions}
-
-
-def _check_stream(specification: dict[str, Any] | None) -> None:
-    if not specification:
-        return
-    if specification["StreamEnabled"]:
-        raise checks.not_supported("StreamSpecification")
-    if specification.get("StreamViewType"):
-        raise validation(
-            f"{INVALID}Table is being created with a stream disabled, UpdateViewType should not be specified"
-        )
 
 
 def _check_ceilings(body: dict[str, Any]) -> dict[str, int]:

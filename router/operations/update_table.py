@@ -13,6 +13,7 @@ from router import table_checks as checks
 from router.context import ACCOUNT_ID, RequestContext
 from router.index_updates import being_updated, check_updates, with_updated_indexes
 from router.plan import Plan, Work
+from router.stream_definitions import changed_streams
 from router.table_changes import change_table
 from router.table_checks import INVALID
 from router.table_description import describe, warm_units
@@ -28,9 +29,9 @@ CHANGES = (
     "OnDemandThroughput",
     "WarmThroughput",
     "GlobalSecondaryIndexUpdates",
+    "StreamSpecification",
 )
 NOT_SUPPORTED = (
-    "StreamSpecification",
     "ReplicaUpdates",
     "MultiRegionConsistency",
     "GlobalTableWitnessUpdates",
@@ -80,6 +81,8 @@ def changed_table(table: Table, body: dict[str, Any], context: RequestContext) -
     table = _with_warm_throughput(table, body.get("WarmThroughput") or {})
     table = with_updated_indexes(table, body, now)
     changes: dict[str, Any] = {}
+    if "StreamSpecification" in body:
+        changes["streams"] = changed_streams(table, body["StreamSpecification"], now)
     if "DeletionProtectionEnabled" in body:
         changes["deletion_protection"] = body["DeletionProtectionEnabled"]
     if "TableClass" in body:

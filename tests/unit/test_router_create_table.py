@@ -231,7 +231,7 @@ BAD_TABLES = [
     ),
     # What is not built is refused, and not taken in silence.
     ({"GlobalTableSourceArn": ARN + "x"}, f"{INVALID}Trizone does not support GlobalTableSourceArn yet"),
-    ({"StreamSpecification": {"StreamEnabled": True}}, f"{INVALID}Trizone does not support StreamSpecification yet"),
+    ({"StreamSpecification": {"StreamEnabled": True}}, f"{INVALID}StreamViewType must be specified when StreamEnabled is true"),
     ({"ResourcePolicy": "{}"}, "Invalid policy document: it has no Statement"),
 ]
 

@@ -238,7 +238,7 @@ BAD_UPDATES = [
     (
         on_demand(),
         {"StreamSpecification": {"StreamEnabled": True}},
-        f"{INVALID}Trizone does not support StreamSpecification yet",
+        f"{INVALID}StreamViewType must be specified when StreamEnabled is true",
     ),
     (on_demand(), {"ReplicaUpdates": [{}]}, f"{INVALID}Trizone does not support ReplicaUpdates yet"),
 ]
