@@ -10,10 +10,13 @@ from dynamo.values import load
 from replication.messages import NORMAL, Entry
 from storagenode import commands
 from storagenode.hosted import HostedReplica
+from storagenode.storage import layout
+from storagenode.transaction_commands import FinishCommand, MarkedItem, OnCommit, PrepareCommand, TransactCommand
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.workloads.history import Value
 
 _ALL = 1 << 40
+_OF_TRANSACTIONS = {"marks": layout.PENDING, "tokens": layout.TOKEN, "ages of tokens": layout.TOKEN_AGE}
 
 
 def replicas_of(cluster: SimulatedCluster) -> dict[int, list[HostedReplica]]:
@@ -58,6 +61,9 @@ def unequal_replicas(cluster: SimulatedCluster) -> Iterator[str]:
         rows, entries = _rows(first), _entries(cluster, first)
         for other in others:
             yield from (f"partition {partition}: {text}" for text in _differences("rows", rows, _rows(other)))
+            for name, prefix in _OF_TRANSACTIONS.items():
+                differences = _differences(name, _rows_with(first, prefix), _rows_with(other, prefix))
+                yield from (f"partition {partition}: {text}" for text in differences)
             if other.partition.applied != first.partition.applied:
                 yield f"partition {partition}: applied {first.partition.applied} and {other.partition.applied}"
             if entries != _entries(cluster, other):
@@ -86,6 +92,11 @@ def _rows(hosted: HostedReplica) -> dict[bytes, bytes]:
         return dict(rows)
 
 
+def _rows_with(hosted: HostedReplica, prefix: bytes) -> dict[bytes, bytes]:
+    with closing(hosted.store.rows(prefix, layout.prefix_end(prefix))) as rows:
+        return dict(rows)
+
+
 def _entries(cluster: SimulatedCluster, hosted: HostedReplica) -> tuple[Entry, ...]:
     """The applied part of the log, of the node that holds this replica."""
     for member in cluster.nodes:
@@ -96,11 +107,25 @@ def _entries(cluster: SimulatedCluster, hosted: HostedReplica) -> tuple[Entry, .
 
 
 def _writes(entries: tuple[Entry, ...]) -> Iterator[tuple[bytes, bytes]]:
+    """What the log says of items, those of transactions included: row key and stored bytes, or a tombstone."""
+    marks: dict[bytes, MarkedItem] = {}
     for entry in entries:
-        if entry.kind == NORMAL:
-            command = commands.decode(entry.payload)
-            if isinstance(command, commands.WriteCommand):
+        if entry.kind != NORMAL:
+            continue
+        match commands.decode(entry.payload):
+            case commands.WriteCommand() as command:
                 yield command.key, command.stored
+            case TransactCommand() as command:
+                yield from ((key, stored) for key, stored, _ in command.writes)
+            case PrepareCommand() as command:
+                marks.update({item.key: item for item in command.items})
+            case FinishCommand() as command:
+                for key in command.keys:
+                    mark = marks.pop(key)
+                    if command.commit and mark.on_commit:
+                        flags = codec.TOMBSTONE if mark.on_commit is OnCommit.DELETE else 0
+                        header = codec.ItemHeader(flags, 0, mark.size, command.stamp, entry.position)
+                        yield key, codec.encode(key, mark.body, header)
 
 
 def _folded(entries: tuple[Entry, ...]) -> dict[bytes, bytes]:

@@ -1,0 +1,50 @@
+"""The books of the bank are right: every transfer happened wholly, once or not at all, and clients heard the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dynamo import codec
+from dynamo.values import Item, load
+from storagenode.hosted import HostedReplica
+from tests.simulation.checkers.replicas import replicas_of
+from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.workloads.bank import COUNT, OPENING, Bank, balance_of
+
+
+def wrong_books(cluster: SimulatedCluster, bank: Bank) -> Iterator[str]:
+    """What does not add up. To be asked when nothing is under way any more."""
+    items = {item["id"].get("S", ""): item for item in all_items(cluster)}
+    balances = [balance_of(items.get(f"account-{number}", {})) for number in range(COUNT)]
+    if sum(balances) != COUNT * OPENING:
+        yield f"the accounts hold {balances}, in all {sum(balances)}"
+    booked = [OPENING] * COUNT
+    for transfer in bank.transfers:
+        happened = transfer.number in items
+        if happened:
+            booked[transfer.source] -= transfer.amount
+            booked[transfer.target] += transfer.amount
+        if transfer.done is not None and transfer.done is not happened:
+            yield f"{transfer} {'happened' if happened else 'did not happen'}"
+    if booked != balances:
+        yield f"the receipts add up to {booked}, the accounts hold {balances}"
+
+
+def marks_left(cluster: SimulatedCluster) -> list[str]:
+    """Items that transactions still hold."""
+    return [
+        f"partition {hosted.partition_id}: {key.hex()}"
+        for hosted in _first_replicas(cluster)
+        for key in hosted.partition.marks
+    ]
+
+
+def all_items(cluster: SimulatedCluster) -> Iterator[Item]:
+    """Every item of every table, the ledger's rows included."""
+    for hosted in _first_replicas(cluster):
+        for _, stored in hosted.store.scan(b"", b""):
+            yield load(codec.body_of(stored))
+
+
+def _first_replicas(cluster: SimulatedCluster) -> list[HostedReplica]:
+    return [members[0] for members in replicas_of(cluster).values()]

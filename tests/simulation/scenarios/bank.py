@@ -1,0 +1,159 @@
+"""A bank while everything breaks. Then all is healed; no item may stay marked, and the books have to be right."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from unittest.mock import patch
+
+from tests.simulation.checkers.bank import marks_left, wrong_books
+from tests.simulation.checkers.replicas import converged, describe, unequal_replicas
+from tests.simulation.client import SimulatedClient
+from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.faults.storm import DEFAULT_WEIGHTS, Storm
+from tests.simulation.noticed import noticed_errors
+from tests.simulation.trace import Trace
+from tests.simulation.virtual_loop import run_virtual
+from tests.simulation.workloads.bank import ACCOUNTS, COUNT, RECEIPTS, Bank, BankWorkload, account, table_definition
+
+START_SECONDS = 10.0
+SERVES_AGAIN_SECONDS = 5.0
+FREE_SECONDS = 5.0
+"""Within so long after every partition serves again no item is marked any more."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run consists of."""
+
+    seconds: float = 30.0
+    clients: int = 6
+    think: tuple[float, float] = (0.01, 0.2)
+    weights: Mapping[str, float] = field(default_factory=lambda: DEFAULT_WEIGHTS)
+    pause: tuple[float, float] = (0.2, 2.2)
+
+
+@dataclass
+class Outcome:
+    """What a run came to."""
+
+    seed: int
+    violations: list[str]
+    transfers: Counter[bool | None]
+    looks: int
+    faults: Counter[str]
+    trace: Trace
+
+    def report(self) -> str:
+        """All of it."""
+        head = f"seed {self.seed}: transfers {dict(self.transfers)}, {self.looks} looks, {self.faults.total()} faults"
+        return "\n".join([head, *self.violations])
+
+
+def run_bank(
+    seed: int, plan: Plan | None = None, mutate: Callable[[], AbstractContextManager[object]] = nullcontext
+) -> Outcome:
+    """Run one seed from beginning to end. `mutate` breaks the code under test for the time of the run."""
+    with tempfile.TemporaryDirectory(prefix="trizone-simulation-", dir=_fast_folder()) as folder, mutate():
+        run = _Run(seed, plan or Plan(), Path(folder))
+        with patch("os.getpid", return_value=1), noticed_errors() as errors:
+            run_virtual(run.main())
+        run.violations += errors
+    return run.outcome()
+
+
+def _fast_folder() -> str | None:
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+class _Run:
+    def __init__(self, seed: int, plan: Plan, folder: Path) -> None:
+        self._plan = plan
+        self._cluster = SimulatedCluster(seed, folder)
+        self._bank = Bank()
+        self._clients = [SimulatedClient(self._cluster, f"client-{number}") for number in range(plan.clients)]
+        self._workloads = [
+            BankWorkload(client, self._bank, self._cluster.random(f"{client.name}'s work")) for client in self._clients
+        ]
+        self._storm = Storm(self._cluster, self._clients, weights=plan.weights, pause=plan.pause)
+        self.violations: list[str] = []
+
+    def outcome(self) -> Outcome:
+        """What was found."""
+        bank = self._bank
+        done = Counter(transfer.done for transfer in bank.transfers)
+        return Outcome(self._cluster.seed, self.violations, done, bank.looks, self._storm.counts, self._cluster.trace)
+
+    async def main(self) -> None:
+        """All phases."""
+        try:
+            await start(self._cluster, self._clients[0])
+            await self._break()
+            await self._heal()
+            self.violations += wrong_books(self._cluster, self._bank)
+            self.violations += unequal_replicas(self._cluster)
+        except _Failed as failed:
+            self.violations.append(str(failed))
+        self.violations += [*self._cluster.failures, *self._bank.wrong]
+        await self._cluster.close()
+
+    async def _break(self) -> None:
+        over = asyncio.Event()
+
+        async def work(workload: BankWorkload) -> None:
+            random = self._cluster.random(f"pause {self._workloads.index(workload)}")
+            while not over.is_set():
+                await workload.step()
+                await asyncio.sleep(random.uniform(*self._plan.think))
+
+        working = [asyncio.ensure_future(work(workload)) for workload in self._workloads]
+        await self._storm.run(self._plan.seconds)
+        over.set()
+        await self._storm.heal()
+        await asyncio.wait(working)
+        for task in working:
+            task.result()
+
+    async def _heal(self) -> None:
+        cluster = self._cluster
+        if not await cluster.until(lambda: converged(cluster), SERVES_AGAIN_SECONDS):
+            raise _Failed(f"not every partition serves again:\n{describe(cluster)}")
+        if not await cluster.until(lambda: not marks_left(cluster), FREE_SECONDS):
+            raise _Failed(f"items stay marked: {marks_left(cluster)}")
+        if not await cluster.until(lambda: converged(cluster), SERVES_AGAIN_SECONDS):
+            raise _Failed(f"replicas stay unequal:\n{describe(cluster)}")
+        if not await self._workloads[0].look():
+            raise _Failed("the accounts cannot be read")
+
+
+async def start(cluster: SimulatedCluster, client: SimulatedClient) -> None:
+    """Start everything and make the bank's tables."""
+    cluster.start()
+    if not await cluster.until(lambda: all(router.ready for router in cluster.routers), START_SECONDS):
+        raise _Failed("the routers do not get a catalog")
+    service = cluster.auto_admin.service
+    assert service is not None
+    if not await cluster.until(lambda: service.live_nodes == len(cluster.nodes), START_SECONDS):
+        raise _Failed("the nodes do not report")
+    for name in (ACCOUNTS, RECEIPTS):
+        reply = await client.call("CreateTable", table_definition(name))
+        if reply is None or reply.error not in ("", "ResourceInUseException"):
+            raise _Failed(f"the table cannot be made: {reply}")
+    # The first transaction makes the ledger, for which auto-admin has to live.
+    opening = {
+        "TransactItems": [{"Delete": {"TableName": ACCOUNTS, "Key": account(number)}} for number in range(COUNT)]
+    }
+    reply = await client.call("TransactWriteItems", opening)
+    if reply is None or reply.error:
+        raise _Failed(f"transactions do not work: {reply}")
+    if not await cluster.until(lambda: converged(cluster), START_SECONDS):
+        raise _Failed("the tables are not led everywhere")
+
+
+class _Failed(Exception):  # noqa: N818
+    """The run cannot go on."""

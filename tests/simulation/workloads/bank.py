@@ -1,0 +1,136 @@
+"""Transfers between accounts, and looks at all of them at once: money must neither come up nor get lost.
+
+Each transfer also writes a receipt, in the same transaction, so that the end tells which transfers happened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+from random import Random
+from typing import Any
+
+from tests.simulation.workloads.client import Client, Reply
+
+ACCOUNTS, RECEIPTS = "accounts", "receipts"
+COUNT = 8
+OPENING = 100
+CONFLICTS = frozenset({"TransactionCanceledException", "TransactionConflictException"})
+
+
+@dataclass(slots=True)
+class Transfer:
+    """What a client asked for. `done`: whether it happened, as the client heard; None: it heard nothing clear."""
+
+    number: str
+    source: int
+    target: int
+    amount: int
+    done: bool | None = None
+
+
+@dataclass
+class Bank:
+    """What all clients did and saw."""
+
+    transfers: list[Transfer] = field(default_factory=list)
+    looks: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+def table_definition(name: str) -> dict[str, Any]:
+    """A table of the bank."""
+    return {
+        "TableName": name,
+        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+
+
+def account(number: int) -> dict[str, Any]:
+    """The key of an account."""
+    return {"id": {"S": f"account-{number}"}}
+
+
+def balance_of(item: dict[str, Any]) -> int:
+    """What is on an account; an account that nobody has used yet is as it was opened."""
+    return OPENING + int(item.get("n", {"N": "0"})["N"])
+
+
+class BankWorkload:
+    """One client's share of the work."""
+
+    def __init__(self, client: Client, bank: Bank, random: Random) -> None:
+        self._client = client
+        self._bank = bank
+        self._random = random
+        self._numbers = count(1)
+
+    async def step(self) -> None:
+        """One operation."""
+        chance = self._random.random()
+        if chance < 0.55:
+            await self._transfer()
+        elif chance < 0.65:
+            await self._touch()
+        else:
+            await self.look()
+
+    async def look(self) -> bool:
+        """Read all accounts at once; whether that was answered with them."""
+        gets = [{"Get": {"TableName": ACCOUNTS, "Key": account(number)}} for number in range(COUNT)]
+        reply = await self._client.call("TransactGetItems", {"TransactItems": gets})
+        if not self._expected(reply, CONFLICTS) or reply is None or reply.error:
+            return False
+        balances = [balance_of(each.get("Item", {})) for each in reply.body["Responses"]]
+        self._bank.looks += 1
+        if sum(balances) != COUNT * OPENING:
+            self._bank.wrong.append(f"{self._client.name} saw {balances}, in all {sum(balances)}")
+        return True
+
+    async def _transfer(self) -> None:
+        source, target = self._random.sample(range(COUNT), 2)
+        transfer = Transfer(f"{self._client.name}-{next(self._numbers)}", source, target, self._random.randint(1, 9))
+        self._bank.transfers.append(transfer)
+        reply = await self._client.call("TransactWriteItems", self._request(transfer))
+        if not self._expected(reply, CONFLICTS) or reply is None:
+            return
+        if not reply.error:
+            transfer.done = True
+        elif not reply.doubtful:
+            transfer.done = False
+
+    def _request(self, transfer: Transfer) -> dict[str, Any]:
+        receipt = {
+            "id": {"S": transfer.number},
+            "source": {"N": str(transfer.source)},
+            "target": {"N": str(transfer.target)},
+            "amount": {"N": str(transfer.amount)},
+        }
+        put = {"TableName": RECEIPTS, "Item": receipt, "ConditionExpression": "attribute_not_exists(id)"}
+        actions = [_move(transfer.source, -transfer.amount), _move(transfer.target, transfer.amount), {"Put": put}]
+        self._random.shuffle(actions)
+        return {"TransactItems": actions, "ClientRequestToken": transfer.number}
+
+    async def _touch(self) -> None:
+        """A single write to an account, which moves no money and so only gets in the way of others."""
+        body = {
+            "TableName": ACCOUNTS,
+            "Key": account(self._random.randrange(COUNT)),
+            "UpdateExpression": "ADD touched :one",
+        }
+        reply = await self._client.call("UpdateItem", {**body, "ExpressionAttributeValues": {":one": {"N": "1"}}})
+        self._expected(reply, CONFLICTS)
+
+    def _expected(self, reply: Reply | None, errors: frozenset[str]) -> bool:
+        if reply is None or not reply.error or reply.error in errors:
+            return True
+        if reply.error != "TransactionInProgressException":
+            self._bank.wrong.append(f"{self._client.name} was answered {reply.error}: {reply.body}")
+        return False
+
+
+def _move(number: int, amount: int) -> dict[str, Any]:
+    update = {"TableName": ACCOUNTS, "Key": account(number), "UpdateExpression": "ADD n :n"}
+    return {"Update": {**update, "ExpressionAttributeValues": {":n": {"N": str(amount)}}}}
