@@ -122,8 +122,8 @@ class Replica:
         return () if self._leading is None else self._leading.installing
 
     def match_of(self, peer: int) -> int | None:
-        """On a leader, up to where the peer's log is known to be durable and equal; None on others."""
-        return None if self._leading is None else self._leading.match_of(peer)
+        """On a leader, up to where the peer's log is known to be durable and equal; None on others, and of itself."""
+        return None if self._leading is None or peer == self.replica else self._leading.match_of(peer)
 
     def follows(self, epoch: int) -> bool:
         """Whether it follows the leader of `epoch`: only then does its node answer that leader's beats for it."""

@@ -120,6 +120,14 @@ def test_a_read_that_does_not_fit_is_dropped(read: tuple[Entry, ...]) -> None:
     assert it.replica.append_for(3, 500) == Fetch(3, 5, 500)
 
 
+def test_a_leader_tells_what_its_peers_have_and_nothing_of_itself() -> None:
+    """Whoever trims the log asks for every member of the partition."""
+    it = leading()
+    assert [it.replica.match_of(replica) for replica in (1, 2, 3)] == [None, it.replica.last_position, 0]
+    it.perform(it.replica.step_down(1.0))
+    assert it.replica.match_of(2) is None
+
+
 def test_a_read_that_nobody_waits_for_is_dropped() -> None:
     """The lane broke, or leadership ended, before the read came back."""
     it = leading(Disk(HardState(1, 2), list(entries(1, 9)), applied=9))
