@@ -17,9 +17,11 @@ from tests.simulation.checkers.replicas import converged, describe, unequal_repl
 from tests.simulation.client import SimulatedClient
 from tests.simulation.cluster import Member, SimulatedCluster
 from tests.simulation.scenarios.bank import FREE_SECONDS, Plan, run_bank, start
+from tests.simulation.transaction_mutants import MUTANTS
 from tests.simulation.virtual_loop import run_virtual
 from tests.simulation.workloads.bank import ACCOUNTS, RECEIPTS
 
+MUTANT_SEEDS = 8
 ITEMS = 6
 STEP_SECONDS = 0.001
 STEPS = 24
@@ -32,6 +34,12 @@ def test_money_neither_comes_up_nor_gets_lost(seed: int) -> None:
     assert not outcome.violations, outcome.report()
     assert outcome.transfers[True] >= 20
     assert outcome.looks >= 10
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_the_bank_finds_what_is_wrong(mutant: str) -> None:
+    outcomes = (run_bank(seed, Plan(seconds=20), MUTANTS[mutant]) for seed in range(1, MUTANT_SEEDS + 1))
+    assert any(outcome.violations for outcome in outcomes)
 
 
 @pytest.mark.parametrize("victim", ["router", "node-a", "node-b", "node-c"])

@@ -15,12 +15,15 @@ from tests.simulation.workloads.bank import COUNT, OPENING, Bank, balance_of
 def wrong_books(cluster: SimulatedCluster, bank: Bank) -> Iterator[str]:
     """What does not add up. To be asked when nothing is under way any more."""
     items = {item["id"].get("S", ""): item for item in all_items(cluster)}
-    balances = [balance_of(items.get(f"account-{number}", {})) for number in range(COUNT)]
+    accounts = [items.get(f"account-{number}", {}) for number in range(COUNT)]
+    balances = [balance_of(account) for account in accounts]
     if sum(balances) != COUNT * OPENING:
         yield f"the accounts hold {balances}, in all {sum(balances)}"
     booked = [OPENING] * COUNT
     for transfer in bank.transfers:
-        happened = transfer.number in items
+        happened = transfer.number in (accounts[transfer.source] if transfer.inner else items)
+        if transfer.inner and (transfer.number in accounts[transfer.target]) is not happened:
+            yield f"{transfer} happened on one side"
         if happened:
             booked[transfer.source] -= transfer.amount
             booked[transfer.target] += transfer.amount
@@ -28,6 +31,10 @@ def wrong_books(cluster: SimulatedCluster, bank: Bank) -> Iterator[str]:
             yield f"{transfer} {'happened' if happened else 'did not happen'}"
     if booked != balances:
         yield f"the receipts add up to {booked}, the accounts hold {balances}"
+    touched = sum(int(account.get("touched", {"N": "0"})["N"]) for account in accounts)
+    least, most = bank.touches.count(True), len(bank.touches) - bank.touches.count(False)
+    if not least <= touched <= most:
+        yield f"accounts were touched {touched} times, clients did so {least} to {most} times"
 
 
 def marks_left(cluster: SimulatedCluster) -> list[str]:

@@ -1,6 +1,7 @@
 """Transfers between accounts, and looks at all of them at once: money must neither come up nor get lost.
 
-Each transfer also writes a receipt, in the same transaction, so that the end tells which transfers happened.
+Each transfer also leaves a receipt, in the same transaction, so that the end tells which transfers happened: an item of
+another table, or an attribute of both accounts, which may be in one partition.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ class Transfer:
     source: int
     target: int
     amount: int
+    inner: bool
+    """Whether the receipt is on the accounts."""
     done: bool | None = None
 
 
@@ -34,6 +37,8 @@ class Bank:
     """What all clients did and saw."""
 
     transfers: list[Transfer] = field(default_factory=list)
+    touches: list[bool | None] = field(default_factory=list)
+    """Single writes to accounts: done or refused; None: unknown."""
     looks: int = 0
     wrong: list[str] = field(default_factory=list)
 
@@ -91,25 +96,34 @@ class BankWorkload:
 
     async def _transfer(self) -> None:
         source, target = self._random.sample(range(COUNT), 2)
-        transfer = Transfer(f"{self._client.name}-{next(self._numbers)}", source, target, self._random.randint(1, 9))
+        number, inner = f"{self._client.name}-{next(self._numbers)}", self._random.random() < 0.5
+        transfer = Transfer(number, source, target, self._random.randint(1, 9), inner)
         self._bank.transfers.append(transfer)
         reply = await self._client.call("TransactWriteItems", self._request(transfer))
         if not self._expected(reply, CONFLICTS) or reply is None:
             return
         if not reply.error:
             transfer.done = True
+            if not transfer.inner and self._random.random() < 0.5:
+                await self._see_receipt(transfer)
         elif not reply.doubtful:
             transfer.done = False
 
+    async def _see_receipt(self, transfer: Transfer) -> None:
+        """Who was answered finds it done."""
+        key = {"id": {"S": transfer.number}}
+        reply = await self._client.call("GetItem", {"TableName": RECEIPTS, "Key": key, "ConsistentRead": True})
+        if reply is not None and not reply.error and "Item" not in reply.body:
+            self._bank.wrong.append(f"{transfer} was answered, and is not there")
+
     def _request(self, transfer: Transfer) -> dict[str, Any]:
-        receipt = {
-            "id": {"S": transfer.number},
-            "source": {"N": str(transfer.source)},
-            "target": {"N": str(transfer.target)},
-            "amount": {"N": str(transfer.amount)},
-        }
-        put = {"TableName": RECEIPTS, "Item": receipt, "ConditionExpression": "attribute_not_exists(id)"}
-        actions = [_move(transfer.source, -transfer.amount), _move(transfer.target, transfer.amount), {"Put": put}]
+        receipt = transfer.number if transfer.inner else None
+        actions = [
+            _move(transfer.source, -transfer.amount, receipt),
+            _move(transfer.target, transfer.amount, receipt),
+        ]
+        if receipt is None:
+            actions.append({"Put": {"TableName": RECEIPTS, "Item": {"id": {"S": transfer.number}}}})
         self._random.shuffle(actions)
         return {"TransactItems": actions, "ClientRequestToken": transfer.number}
 
@@ -121,7 +135,9 @@ class BankWorkload:
             "UpdateExpression": "ADD touched :one",
         }
         reply = await self._client.call("UpdateItem", {**body, "ExpressionAttributeValues": {":one": {"N": "1"}}})
-        self._expected(reply, CONFLICTS)
+        if self._expected(reply, CONFLICTS):
+            unclear = reply is None or (bool(reply.error) and reply.doubtful)
+            self._bank.touches.append(None if reply is None or unclear else not reply.error)
 
     def _expected(self, reply: Reply | None, errors: frozenset[str]) -> bool:
         if reply is None or not reply.error or reply.error in errors:
@@ -131,6 +147,8 @@ class BankWorkload:
         return False
 
 
-def _move(number: int, amount: int) -> dict[str, Any]:
+def _move(number: int, amount: int, receipt: str | None) -> dict[str, Any]:
     update = {"TableName": ACCOUNTS, "Key": account(number), "UpdateExpression": "ADD n :n"}
+    if receipt is not None:
+        update |= {"UpdateExpression": "ADD n :n SET #r = :n", "ExpressionAttributeNames": {"#r": receipt}}
     return {"Update": {**update, "ExpressionAttributeValues": {":n": {"N": str(amount)}}}}
