@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -198,10 +199,14 @@ def test_pages_through_many_items_of_one_index_key(client: Client, keys: tuple[s
         sort = {"c": s(f"c{number}")} if len(keys) > 1 else {}
         client.put_item(TableName=name, Item={"p": s(f"p{number // 2 if sort else number}"), "g": group, **sort})
     whole = wait_for(client, name, "by_g", group, count)
-    for ask in (
-        lambda **page: query(client, name, "by_g", group, **page),
-        lambda **page: client.scan(TableName=name, IndexName="by_g", **page),
-    ):
+
+    def queried(**page: Any) -> Any:
+        return query(client, name, "by_g", group, **page)
+
+    def scanned(**page: Any) -> Any:
+        return client.scan(TableName=name, IndexName="by_g", **page)
+
+    for ask in (queried, scanned):
         found: list[Item] = []
         page: Item = {}
         while True:
@@ -435,22 +440,19 @@ def test_an_index_is_added_to_a_full_table_while_it_is_written(client: Client) -
         writer.join()
     for group in ("g0", "g1", "g2"):
         wanted = sorted(key for key, of in written.items() if of == group)
-        until(
-            lambda group=group: sorted(names(everything(client, name, s(group)))),
-            lambda found, wanted=wanted: found == wanted,
-        )
+        until(partial(found_in, client, name, group), wanted.__eq__)
     client.delete_table(TableName=name)
 
 
-def everything(client: Client, table: str, group: Item) -> list[Item]:
-    """All items of one value of g, whatever the number of pages."""
+def found_in(client: Client, table: str, group: str) -> list[str]:
+    """The names of all items of one value of g, whatever the number of pages."""
     pages = client.get_paginator("query").paginate(
         TableName=table,
         IndexName="by_g",
         KeyConditionExpression="g = :g",
-        ExpressionAttributeValues={":g": group},
+        ExpressionAttributeValues={":g": s(group)},
     )
-    return [item for page in pages for item in page["Items"]]
+    return sorted(name for page in pages for name in names(page["Items"]))
 
 
 def test_an_index_is_deleted_and_made_again_with_another_type(client: Client) -> None:
