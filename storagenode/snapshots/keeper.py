@@ -209,7 +209,7 @@ class SnapshotKeeper:
                     await self._compact(hosted, snapshot)
             except SnapshotCorrupt as error:
                 _log.error("a snapshot that was just taken: %s", error)
-                self._folder.remove(error.snapshot)
+                await self._executor.run(partial(self._folder.remove, error.snapshot))
             except (OSError, StoreError) as error:
                 _log.error("no snapshot of partition %d could be taken: %s", partition, error)
                 self._not_before[partition] = self._host.clock.boottime() + RETRY_SECONDS
