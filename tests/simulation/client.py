@@ -29,12 +29,18 @@ class SimulatedClient:
     def __init__(self, cluster: SimulatedCluster, name: str) -> None:
         self.name = name
         self.loss = 0.0
+        self._quiet_until = 0.0
         self._cluster = cluster
         self._random = cluster.random(name)
         self._numbers = count(1)
 
+    def be_quiet(self, seconds: float) -> None:
+        """Send nothing new for so long."""
+        self._quiet_until = asyncio.get_running_loop().time() + seconds
+
     async def call(self, operation: str, body: dict[str, Any]) -> Reply | None:
         """The reply; None when no try had a clear one."""
+        await asyncio.sleep(max(0.0, self._quiet_until - asyncio.get_running_loop().time()))
         invocation = f"{self.name}-{next(self._numbers)}"
         received = Received(
             b"POST",

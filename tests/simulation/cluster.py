@@ -63,9 +63,14 @@ class Member:
         """Whether there is a process."""
         return self.process is not None
 
+    @property
+    def down(self) -> bool:
+        """Whether a life may begin."""
+        return self.process is None and not self.dying
+
     def start(self) -> None:
         """Begin a life."""
-        assert self.process is None
+        assert self.down
         self.lives += 1
         self._cluster.trace.note(f"{self.name} starts")
         if self._transport is not None:
@@ -168,6 +173,12 @@ class NodeMember(Member):
 
         self.disk.fault = fault
 
+    @property
+    def leads(self) -> bool:
+        """Whether it leads a partition, as it believes."""
+        node = self.node
+        return node is not None and hasattr(node, "replicas") and any(hosted.serving for hosted in node.replicas)
+
     def stop_cleanly(self) -> None:
         """Order the node to end as on SIGTERM; its process goes away once it has."""
         if self.node is not None and self.process is not None:
@@ -227,7 +238,7 @@ class AutoAdminMember(Member):
 class RouterMember(Member):
     """A router. Clients hand it requests where its HTTP front would."""
 
-    def __init__(self, cluster: SimulatedCluster, name: str) -> None:
+    def __init__(self, cluster: SimulatedCluster, name: str, silence: float) -> None:
         super().__init__(cluster, name)
         self.router: Router | None = None
         self.ready = False
@@ -238,6 +249,7 @@ class RouterMember(Member):
             name=name,
             auto_admins=(AUTO_ADMIN_ADDRESS,),
             seeds=tuple(f"{node}:{NODE_PORT}" for node in node_names()),
+            silent_node_seconds=silence,
         )
 
     def _begin(self, process: Process, transport: SimulatedTransport) -> None:
@@ -277,9 +289,12 @@ def node_names() -> list[str]:
 
 
 class SimulatedCluster:
-    """All members, their network and their trace. `folder`: where LMDB lives; None: stores in memory."""
+    """All members, their network and their trace. `folder`: where LMDB lives; None: stores in memory. `silence`: after
+    so many seconds routers give up on a node that says nothing."""
 
-    def __init__(self, seed: int, folder: Path | None, *, routers: int = 2, partitions: int = 2) -> None:
+    def __init__(
+        self, seed: int, folder: Path | None, *, routers: int = 2, partitions: int = 2, silence: float = 0.5
+    ) -> None:
         self.seed = seed
         self.trace = Trace()
         self.failures: list[str] = []
@@ -289,7 +304,7 @@ class SimulatedCluster:
             NodeMember(self, name, zone, None if folder is None else folder / name)
             for name, zone in zip(node_names(), ZONES, strict=True)
         ]
-        self.routers = [RouterMember(self, f"router-{number}") for number in range(1, routers + 1)]
+        self.routers = [RouterMember(self, f"router-{number}", silence) for number in range(1, routers + 1)]
         self._work: set[asyncio.Task[None]] = set()
 
     @property
@@ -315,7 +330,7 @@ class SimulatedCluster:
     def start(self) -> None:
         """Start every machine that is down."""
         for member in self.members:
-            if not member.up and not member.dying:
+            if member.down:
                 member.start()
 
     async def until(self, condition: Callable[[], bool], seconds: float) -> bool:

@@ -40,14 +40,26 @@ PLANS: Final[dict[str, Plan]] = {}
 
 
 def _mutant(
-    weights: Mapping[str, float] | None = None, *, think: tuple[float, float] = (0.005, 0.1)
+    weights: Mapping[str, float] | None = None,
+    *,
+    clients: int = 6,
+    think: tuple[float, float] = (0.005, 0.1),
+    pause: tuple[float, float] = (0.1, 1.2),
+    silence: float = 0.5,
 ) -> Callable[[Callable[[], Iterator[None]]], Mutant]:
     """Register a mutant with the faults that it is to be looked for under."""
 
     def register(function: Callable[[], Iterator[None]]) -> Mutant:
         name = function.__name__.replace("_", " ")
         MUTANTS[name] = contextmanager(function)
-        PLANS[name] = Plan(seconds=30, weights=weights or DEFAULT_WEIGHTS, think=think, clients=6, pause=(0.1, 1.2))
+        PLANS[name] = Plan(
+            seconds=30,
+            weights=weights or DEFAULT_WEIGHTS,
+            clients=clients,
+            think=think,
+            pause=pause,
+            silence=silence,
+        )
         return MUTANTS[name]
 
     return register
@@ -67,8 +79,8 @@ _LOST_FLUSHES: Final = {
     "power loss while writing": 2.0,
     "isolate": 2.0,
 }
-_SPLITS: Final = {"two sides": 4.0, "stopped process": 4.0, "kill router": 3.0, "split a node from the others": 2.0}
-_RESTARTS: Final = {"two sides": 3.0, "split a node from the others": 3.0, "cut a pair": 2.0, "kill node": 6.0}
+_DEPOSED: Final = {"leader cut off with a router": 6.0, "stopped process": 1.0, "slow machine": 2.0, "kill router": 1.0}
+_SPLITS: Final = {"two sides": 4.0, "stopped process": 2.0, "split a node from the others": 2.0, **_DEPOSED}
 _ELECTIONS: Final = {**_CRASHES, **_SPLITS, "isolate": 2.0, "hand over": 2.0}
 _LOSSES: Final = {"lost clients": 4.0, "kill node": 2.0, "broken connections": 2.0, "kill router": 2.0}
 
@@ -176,14 +188,14 @@ def forget_to_sync_the_vote() -> Iterator[None]:
 # --- leases ---
 
 
-@_mutant(_RESTARTS)
+@_mutant({"leader cut off, its voter restarted": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.0, 3.0))
 def skip_the_lease_wait() -> Iterator[None]:
     """A new leader serves at once."""
     with patch("replication.replica.serve_from", lambda _timing, _left, now: now):
         yield
 
 
-@_mutant(_SPLITS)
+@_mutant({"leader suspended with a router": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.0, 3.0))
 def read_without_a_lease() -> Iterator[None]:
     """A leader reads for as long as it believes that it leads."""
 
@@ -194,7 +206,7 @@ def read_without_a_lease() -> Iterator[None]:
         yield
 
 
-@_mutant(_SPLITS)
+@_mutant({"leader suspended with a router": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.0, 3.0))
 def refuse_without_a_lease() -> Iterator[None]:
     """A leader's refusals, which rest on its state as reads do, need no lease."""
 
@@ -210,7 +222,7 @@ def refuse_without_a_lease() -> Iterator[None]:
         yield
 
 
-@_mutant({**_SPLITS, "slow network": 3.0})
+@_mutant({**_DEPOSED, "slow machine": 6.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(0.3, 1.5))
 def count_the_lease_from_the_answer() -> Iterator[None]:
     """A leader counts its lease from when an answer came, not from when its beat left."""
 
@@ -227,7 +239,13 @@ def count_the_lease_from_the_answer() -> Iterator[None]:
         yield
 
 
-@_mutant({"hand over": 6.0, "split a node from the others": 3.0, "stopped process": 3.0})
+@_mutant(
+    {"leader cut off, its voter restarted": 2.0, "slow machine": 3.0},
+    clients=20,
+    think=(0.02, 0.2),
+    silence=0.1,
+    pause=(0.5, 2.0),
+)
 def let_one_beat_renew_every_lease() -> Iterator[None]:
     """Any answer from a node renews the leases of all partitions, also of those that it no longer follows."""
 
@@ -238,7 +256,7 @@ def let_one_beat_renew_every_lease() -> Iterator[None]:
         yield
 
 
-@_mutant({"hand over": 6.0, "split a node from the others": 2.0, "slow network": 2.0, "cut one way": 2.0})
+@_mutant({"leader cut off after handing over": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(0.5, 2.0))
 def resume_reads_after_a_hand_over() -> Iterator[None]:
     """A leader that ordered another to stand goes on serving."""
 

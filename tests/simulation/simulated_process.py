@@ -91,9 +91,14 @@ def current_process() -> Process | None:
     return _PROCESS.get()
 
 
+def process_in(context: Context) -> Process | None:
+    """Whose context this is."""
+    return context.get(_PROCESS)
+
+
 def process_of(handle: asyncio.Handle) -> Process | None:
     """Whose callback this is."""
-    return handle._context.get(_PROCESS)  # type: ignore[attr-defined, no-any-return]
+    return process_in(handle._context)  # type: ignore[attr-defined]
 
 
 def _nobody_cares(_name: str, _error: BaseException) -> None:

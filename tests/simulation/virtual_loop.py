@@ -11,7 +11,7 @@ from contextvars import Context
 from heapq import heappop
 from typing import Any, TypeVar
 
-from tests.simulation.simulated_process import current_process, process_of
+from tests.simulation.simulated_process import current_process, process_in, process_of
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ def _make_task(
     loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T], context: Context | None = None, **options: Any
 ) -> asyncio.Task[T]:
     task = asyncio.Task(work, loop=loop, context=context, **options)
-    process = context.run(current_process) if context is not None else current_process()
+    process = process_in(context) if context is not None else current_process()
     if process is not None:
         process.adopt(task)
     return task

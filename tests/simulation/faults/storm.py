@@ -24,12 +24,16 @@ DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {
     "isolate": 3,
     "two sides": 3,
     "split a node from the others": 3,
+    "leader cut off with a router": 2,
+    "leader cut off, its voter restarted": 1,
+    "leader cut off after handing over": 1,
     "cut one way": 3,
     "cut a pair": 2,
     "broken connections": 3,
     "slow network": 2,
     "slow machine": 2,
     "stopped process": 3,
+    "leader suspended with a router": 1,
     "slow disk": 2,
     "calendar jump": 1,
     "hand over": 2,
@@ -71,12 +75,16 @@ class Storm:
             "isolate": self._isolate,
             "two sides": self._two_sides,
             "split a node from the others": self._split,
+            "leader cut off with a router": self._leader_cut_off,
+            "leader cut off, its voter restarted": self._leader_cut_off_and_voter_restarted,
+            "leader cut off after handing over": self._leader_cut_off_after_handing_over,
             "cut one way": self._cut_one_way,
             "cut a pair": self._cut_a_pair,
             "broken connections": self._broken_connections,
             "slow network": self._slow_network,
             "slow machine": self._slow_machine,
             "stopped process": self._stopped_process,
+            "leader suspended with a router": self._leader_suspended,
             "slow disk": self._slow_disk,
             "calendar jump": self._calendar_jump,
             "hand over": self._hand_over,
@@ -125,10 +133,8 @@ class Storm:
         while True:
             await asyncio.sleep(0.05)
             for member in self._cluster.members:
-                if member.up:
+                if not member.down:
                     self._back.pop(member.name, None)
-                elif member.dying:
-                    continue
                 elif loop.time() >= self._back.setdefault(member.name, loop.time() + self._downtime()):
                     member.start()
 
@@ -188,6 +194,22 @@ class Storm:
             await self._last(0.2, self._random.choice((1.5, 4.0)))
             process.resume()
 
+    async def _leader_suspended(self) -> None:
+        """Both wake up as if nothing had happened, and are told otherwise only after a while."""
+        leader, router = self._leader(), self._router()
+        if leader is None:
+            return
+        links, cut = self._cluster.network.weather.cut, self._around(leader, router)
+        processes = [member.process for member in (leader, router) if member.process is not None]
+        for process in processes:
+            process.stop()
+        links |= cut
+        await self._last(0.8, 2.5)
+        for process in processes:
+            process.resume()
+        await self._last(0.05, 0.5)
+        links -= cut
+
     async def _slow_disk(self) -> None:
         nodes = self._random.sample(self._cluster.nodes, self._random.randint(1, len(self._cluster.nodes)))
         executors = [executor for node in nodes for executor in node.executors]
@@ -220,6 +242,51 @@ class Storm:
         cut = {pair for one in here for other in there for pair in ((one, other), (other, one))}
         await self._cut(self._cluster.network.weather.cut, cut)
 
+    def _leader(self) -> NodeMember | None:
+        """A node that leads something."""
+        return self._random.choice([node for node in self._cluster.nodes if node.leads] or [None])
+
+    def _around(self, leader: NodeMember, router: Member) -> set[tuple[str, str]]:
+        """Cuts a leader and a router off from all others: whoever asks there may be told what is no longer true."""
+        here = {leader.name, router.name}
+        there = [member.name for member in self._cluster.members if member.name not in here]
+        return {pair for one in here for other in there for pair in ((one, other), (other, one))}
+
+    def _router(self) -> Member:
+        return self._random.choice(self._cluster.routers)
+
+    async def _leader_cut_off(self) -> None:
+        leader = self._leader()
+        if leader is not None:
+            await self._cut(self._cluster.network.weather.cut, self._around(leader, self._router()), 0.7, 1.6)
+
+    async def _leader_cut_off_and_voter_restarted(self) -> None:
+        """One follower seeks votes, as the leader is cut off from it; then the voter that kept the leader in office
+        forgets all that it promised, and the leader does not hear of that. Nobody writes for a while before, so that
+        the follower's log is as good as any."""
+        leader, links = self._leader(), self._cluster.network.weather.cut
+        if leader is None:
+            return
+        seeker, voter = self._random.sample([node for node in self._cluster.nodes if node is not leader], 2)
+        quiet = self._random.uniform(0.9, 1.5)
+        for client in self._clients:
+            client.be_quiet(quiet)
+        await self._last(0.05, 0.1)
+        if await self._cut(links, {(leader.name, seeker.name), (seeker.name, leader.name)}, quiet - 0.1, quiet - 0.1):
+            links |= (cut := self._around(leader, self._router()))
+            await voter.crash()
+            if voter.down:
+                voter.start()
+            await self._last(0.5, 1.5)
+            links -= cut
+
+    async def _leader_cut_off_after_handing_over(self) -> None:
+        leader = self._leader()
+        if leader is not None:
+            leader.hand_over_all()
+            if await self._last(0.002, 0.03):
+                await self._cut(self._cluster.network.weather.cut, self._around(leader, self._router()), 0.3, 1.5)
+
     async def _split(self) -> None:
         """Routers still reach it: a leader that does not know that it was deposed."""
         node = self._node()
@@ -239,10 +306,13 @@ class Storm:
         first, second = self._random.sample(self._cluster.members, 2)
         await self._cut(self._cluster.network.weather.cut, {(first.name, second.name), (second.name, first.name)})
 
-    async def _cut(self, links: set[tuple[str, str]], cut: set[tuple[str, str]]) -> None:
+    async def _cut(
+        self, links: set[tuple[str, str]], cut: set[tuple[str, str]], low: float = 0.3, high: float = 5.0
+    ) -> bool:
         links |= cut
-        await self._last(0.3, 5.0)
+        goes_on = await self._last(low, high)
         links -= cut
+        return goes_on
 
     async def _broken_connections(self) -> None:
         weather = self._cluster.network.weather

@@ -32,7 +32,8 @@ lost, as long for an election and its lease wait."""
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run consists of. `in_memory`: stores in memory rather than LMDB."""
+    """What a run consists of. `in_memory`: stores in memory rather than LMDB. `silence`: seconds after which routers
+    give up on a node that says nothing."""
 
     seconds: float = 60.0
     clients: int = 6
@@ -40,6 +41,7 @@ class Plan:
     weights: Mapping[str, float] = field(default_factory=lambda: DEFAULT_WEIGHTS)
     pause: tuple[float, float] = (0.2, 2.2)
     in_memory: bool = False
+    silence: float = 0.5
 
 
 @dataclass
@@ -88,7 +90,7 @@ def _fast_folder() -> str | None:
 class _Run:
     def __init__(self, seed: int, plan: Plan, folder: Path | None) -> None:
         self._plan = plan
-        self._cluster = SimulatedCluster(seed, folder)
+        self._cluster = SimulatedCluster(seed, folder, silence=plan.silence)
         self._history = History(lambda: asyncio.get_running_loop().time())
         self._clients = [SimulatedClient(self._cluster, f"client-{number}") for number in range(plan.clients)]
         self._workloads = [
