@@ -40,7 +40,9 @@ def up_to_first_enum(errors: list[str]) -> list[str]:
 
 def failed(value: str | None, path: str, constraint: str) -> str:
     """The text of one failed constraint; `value` is None for a missing member."""
-    shown = "null" if value is None else f"'{value[:VALUE_TEXT_MAX]}'"
+    if value is not None and len(value) > VALUE_TEXT_MAX:
+        value = value[: VALUE_TEXT_MAX - 1] + value[-1]  # a list still ends as one
+    shown = "null" if value is None else f"'{value}'"
     return f"Value {shown} at '{path}' failed to satisfy constraint: {constraint}"
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from dynamo.errors import ApiError
 from router.model import model, targets
+from router.shape_errors import VALUE_TEXT_MAX, failed
 
 ROOT = Path(__file__).resolve().parents[2]
 NULL = "failed to satisfy constraint: Member must not be null"
@@ -301,3 +302,10 @@ def test_the_model_has_every_operation() -> None:
     sizes = {prefix: len(service["operations"]) for prefix, service in model()["services"].items()}
     assert sizes == {"DynamoDB_20120810": 62, "DynamoDBStreams_20120810": 4}
     assert len(targets()) == 66
+
+
+def test_a_long_list_is_cut_and_still_ends_as_one() -> None:
+    text = failed("[" + ", ".join(["Put(tableName=t)"] * 1_000) + "]", "transactItems", "Member must be short")
+    assert text.startswith("Value '[Put(tableName=t), ")
+    assert "]' at 'transactItems' failed" in text
+    assert len(text) < VALUE_TEXT_MAX + 200
