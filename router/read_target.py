@@ -146,11 +146,17 @@ def _check_global(table: Table, index: Index, body: Mapping[str, Any], compiled:
             f"secondary index {index.name} because its projection type is not ALL"
         )
     held = projected_names(table, index)
-    wanted = {path.steps[0] for path in compiled.projection or ()} | compiled.filter_attributes
-    if held is not None and (missing := sorted(str(name) for name in wanted if name not in held)):
+    if held is None:
+        return
+    if missing := {str(path.steps[0]) for path in compiled.projection or ()} - held:
         raise validation(
             "One or more parameter values were invalid: "
-            f"Global secondary index {index.name} does not project [{', '.join(missing)}]"
+            f"Global secondary index {index.name} does not project [{', '.join(sorted(missing))}]"
+        )
+    if missing := compiled.filter_attributes - held:
+        raise validation(
+            f"One or more parameter values were invalid: Secondary index {index.name} does not project one or more "
+            f"filter attributes: [{', '.join(sorted(missing))}]"
         )
 
 

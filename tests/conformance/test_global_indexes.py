@@ -252,6 +252,11 @@ WRONG: list[tuple[str, Item, str]] = [
         f"{INVALID}Global secondary index keys does not project [x]",
     ),
     (
+        "92 filter",
+        {"IndexName": "keys", "FilterExpression": "x = :g"},
+        f"{INVALID}Secondary index keys does not project one or more filter attributes: [x]",
+    ),
+    (
         "93",
         {"IndexName": "keys", "Select": "ALL_ATTRIBUTES"},
         f"{INVALID}Select type ALL_ATTRIBUTES is not supported for global secondary index keys because its projection "

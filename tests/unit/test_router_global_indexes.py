@@ -186,7 +186,7 @@ WRONG = [
     (
         "92 filter",
         asked("g = :g", FilterExpression="z = :g"),
-        f"{INVALID}Global secondary index gsi does not project [z]",
+        f"{INVALID}Secondary index gsi does not project one or more filter attributes: [z]",
     ),
     (
         "93",
