@@ -153,10 +153,10 @@ def _check_global(table: Table, index: Index, body: Mapping[str, Any], compiled:
             "One or more parameter values were invalid: "
             f"Global secondary index {index.name} does not project [{', '.join(sorted(missing))}]"
         )
-    if missing := compiled.filter_attributes - held:
+    if unfiltered := compiled.filter_attributes - held:
         raise validation(
             f"One or more parameter values were invalid: Secondary index {index.name} does not project one or more "
-            f"filter attributes: [{', '.join(sorted(missing))}]"
+            f"filter attributes: [{', '.join(sorted(unfiltered))}]"
         )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from cluster.grpc_transport import GrpcTransport
 from cluster.transport import Transport, TransportError
 from cluster.wire import admin_pb2, common_pb2, node_pb2
+from dynamo.table import decode_table
 from trizone.data_directory import DataDirectory, ProcessRecord
 from trizone.errors import CommandError
 
@@ -103,7 +104,7 @@ async def _calls(transport: Transport, addresses: Iterable[str], method: str, me
 def partitions(catalog: common_pb2.CatalogUpdate, reports: Iterable[node_pb2.Report]) -> tuple[PartitionStatus, ...]:
     """Partitions by table and range: places from the catalog, roles and positions from the nodes' own reports."""
     reported = {report.node.node: {replica.replica: replica for replica in report.replicas} for report in reports}
-    tables = {record.table: record.name for record in catalog.tables}
+    tables = {record.table: _shown_name(record, catalog) for record in catalog.tables}
     nodes = {record.node: record for record in catalog.nodes}
     found = [
         _partition(record, tables.get(record.table, ""), nodes, reported)
@@ -111,6 +112,15 @@ def partitions(catalog: common_pb2.CatalogUpdate, reports: Iterable[node_pb2.Rep
         if record.state == common_pb2.PartitionRecord.ACTIVE
     ]
     return tuple(sorted(found, key=lambda partition: (partition.table, partition.range)))
+
+
+def _shown_name(record: common_pb2.TableRecord, catalog: common_pb2.CatalogUpdate) -> str:
+    """A table's name; of the table that holds a global index's rows, the base table's and the index's."""
+    if record.name:
+        return record.name
+    table = decode_table(record.definition)
+    base = next((other.name for other in catalog.tables if other.table == table.index_of), "")
+    return f"{base}/{table.index_name}" if base else ""
 
 
 def _partition(

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from cluster.wire import common_pb2, node_pb2
+from dynamo.table import KeySchema, Table, encode_table
 from trizone.data_directory import ProcessRecord
 from trizone.report import show
 from trizone.status import Status, partitions
@@ -38,6 +39,15 @@ def test_partitions_come_in_order_without_dropped_ones() -> None:
     found = partitions(_catalog(), [])
     assert [(partition.table, partition.partition) for partition in found] == [("orders", 1), ("orders", 2)]
     assert found[0].range == ("00" * 16, "00" * 15 + "ff")
+
+
+def test_partitions_of_an_index_go_by_its_table_s_name_and_its_own() -> None:
+    catalog = _catalog()
+    table = Table(6, "", 1, {"g": "S"}, KeySchema(("g",)), 0.0, index_of=5, index_name="by_g")
+    catalog.tables.add(table=6, definition=encode_table(table))
+    for partition in catalog.partitions:
+        partition.table = 6
+    assert {partition.table for partition in partitions(catalog, [])} == {"orders/by_g"}
 
 
 def test_the_leader_of_the_highest_epoch_counts() -> None:
