@@ -1,0 +1,1 @@
+"""Programs of real clients, each in an environment of its own, see environments.py."""
