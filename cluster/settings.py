@@ -52,6 +52,7 @@ class StorageNodeSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fi
     map_size_bytes: Bytes = 32 << 30
     item_collection_bytes_max: Bytes = 10 << 30
     stream_retention: Seconds = 86_400.0
+    ttl_sweep_interval: Seconds = 1.0
 
 
 class AutoAdminSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):

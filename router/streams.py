@@ -147,11 +147,11 @@ def decode_iterator(text: str) -> tuple[str, ShardIterator]:
         raise invalid_iterator() from None
     if parts is None or len(data) != _TOKEN.size + _DIGEST_BYTES:
         raise invalid_iterator()
-    data, digest = data[: _TOKEN.size], data[_TOKEN.size :]
-    if digest != _digest(data, arn):
+    _, table, partition, position, number, issued_ms = _TOKEN.unpack_from(data)
+    iterator = ShardIterator(table, parts[5], partition, Place(position, number), issued_ms)
+    if encode_iterator(iterator, arn) != text:
         raise invalid_iterator()
-    _, table, partition, position, number, issued_ms = _TOKEN.unpack(data)
-    return arn, ShardIterator(table, parts[5], partition, Place(position, number), issued_ms)
+    return arn, iterator
 
 
 def check_age(iterator: ShardIterator, now: float) -> None:

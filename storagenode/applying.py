@@ -12,7 +12,9 @@ from dynamo.codec import stamp_milliseconds
 from dynamo.table import Table, decode_table
 from replication.messages import NORMAL, Entry
 from storagenode import commands
+from storagenode import expiry as expiries
 from storagenode.change_readers import ChangeReaders
+from storagenode.expiry import Expiry, ExpiryCommand
 from storagenode.index_commands import IndexWriteCommand, ReadCommand, TouchCommand
 from storagenode.index_rows import take_rows
 from storagenode.indexes import LocalIndexes, local_indexes_of
@@ -36,7 +38,14 @@ def last_delete(store: Store) -> int:
 class Taken:
     """Entries as they are taken, one after the other; what they amount to together is in `batch`."""
 
-    def __init__(self, store: Store, local: LocalIndexes | None, marks: Marks, readers: ChangeReaders) -> None:
+    def __init__(
+        self,
+        store: Store,
+        local: LocalIndexes | None,
+        marks: Marks,
+        readers: ChangeReaders,
+        expiry: Expiry | None,
+    ) -> None:
         before = store.applied()
         self.batch = WriteBatch(before)
         self.ids: list[int] = []
@@ -45,6 +54,7 @@ class Taken:
         self.marks = MarksTaken(marks, self.batch)
         self.last_delete = 0
         self.readers = readers
+        self.expiry = expiry
         self.sources: dict[int, int] = {}  # source of index rows → its last position that was taken
         self._tokens = TokensTaken(store, self.batch)
         self._store = store
@@ -69,6 +79,7 @@ class Taken:
                 first = self.schema is None and self._store.meta(SCHEMA) is None
                 self.schema = decode_table(command.definition)
                 self.readers = self.readers.with_schema(self.schema, position, self.batch, first=first)
+                self.expiry = expiries.with_schema(self.expiry, self.schema, position, self.batch, first=first)
                 self.local = local_indexes_of(self.schema)
                 self.batch.meta[SCHEMA] = command.definition
                 return 0
@@ -87,6 +98,10 @@ class Taken:
                 return command.operation_id
             case IndexWriteCommand() | ReadCommand() | TouchCommand():
                 self._take_of_indexes(command, position)
+                return 0
+            case ExpiryCommand():
+                if self.expiry is not None:
+                    self.expiry = self.expiry.take(command, self.batch, self._before)
                 return 0
 
     def _take_of_indexes(self, command: IndexWriteCommand | ReadCommand | TouchCommand, position: int) -> None:
@@ -117,8 +132,12 @@ class Taken:
 
     def _write(self, key: bytes, written: bytes, old_size: int, position: int) -> None:
         """Add an item's new state: stored bytes, or a tombstone."""
-        if self.readers.follows:
-            self._change(position, encode_change(key, self._before(key), written))
+        if self.readers.follows or self.expiry is not None:
+            before = self._before(key)
+            if self.readers.follows:
+                self._change(position, encode_change(key, before, written))
+            if self.expiry is not None:
+                self.expiry.moved(self.batch, key, before, written)
         header = codec.header_of(written)
         gone = bool(header.flags & codec.TOMBSTONE)
         stored = None if gone else written

@@ -9,6 +9,7 @@ tombstone for
 
 * PREPARE, COMMIT, CANCEL, TRANSACT: see `transaction_commands`.
 * INDEX_WRITE, READ, TOUCH: see `index_commands`.
+* EXPIRY: see `expiry`.
 
 A command's number never changes its meaning (docs/data-format.md).
 """
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from storagenode import expiry
 from storagenode import index_commands as indexes
 from storagenode import transaction_commands as transactions
 
@@ -62,6 +64,7 @@ Command: TypeAlias = (
     | indexes.IndexWriteCommand
     | indexes.ReadCommand
     | indexes.TouchCommand
+    | expiry.ExpiryCommand
 )
 
 
@@ -73,6 +76,7 @@ _OTHERS: dict[bytes, Callable[[bytes], Command]] = {
     bytes((FORMAT_VERSION, indexes.INDEX_WRITE)): indexes.decode_index_write,
     bytes((FORMAT_VERSION, indexes.READ)): indexes.decode_read,
     bytes((FORMAT_VERSION, indexes.TOUCH)): indexes.decode_touch,
+    bytes((FORMAT_VERSION, expiry.EXPIRY)): expiry.decode_expiry,
 }
 
 

@@ -5,7 +5,7 @@ This is shell: it asks the two pure parts what should be done and does it, in th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
@@ -335,6 +335,17 @@ class HostedReplica:
         self._payloads.append(payload)
         self.propose_gathered()
         return position
+
+    def expire(self, keys: Sequence[bytes]) -> None:
+        """Delete those of the items with these row keys whose time to live is over. Raises CorruptItem."""
+        wall_ms = int(self._host.clock.wall() * 1000)
+        for key in keys:
+            position = self.replica.last_position + 1 + len(self._payloads)
+            decision = self.partition.expire(key, wall_ms, position)
+            if decision is not None:
+                self._payloads.append(decision.payload)
+                self._waiting[position] = []  # answers may come to rest on it
+        self.propose_gathered()
 
     def _propose_schema(self) -> None:
         wanted, current = self.wanted_schema, self.partition.schema

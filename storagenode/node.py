@@ -53,6 +53,7 @@ from storagenode.snapshots.source import SnapshotSource
 from storagenode.storage.marks import LastStop, discard_untrusted, last_stop, mark_clean, mark_running
 from storagenode.storage.store import Stores
 from storagenode.stream_trimming import StreamTrimming
+from storagenode.ttl import TimeToLive
 
 STOP_SECONDS = 2.0
 """How long a clean stop waits for other replicas to take over."""
@@ -188,6 +189,7 @@ class StorageNode:
                     self.propagation.run(),
                     self.propagation.run_notes(),
                     StreamTrimming(self, self.settings.stream_retention).run(),
+                    TimeToLive(self, self.settings.ttl_sweep_interval).run(),
                     self.settling.run(),
                     self.snapshots.run(),
                 ):

@@ -15,6 +15,7 @@ from cluster.wire import storage_pb2
 from dynamo import codec
 from dynamo.codec import make_stamp
 from dynamo.errors import ApiError, item_collection_too_large
+from dynamo.expiry import expires_at, is_expired, needle_of
 from dynamo.expressions import tree
 from dynamo.expressions.projection import project
 from dynamo.table import Table, decode_table, encode_table
@@ -24,6 +25,7 @@ from storagenode import commands
 from storagenode.applying import Taken, last_delete
 from storagenode.change_readers import load_readers
 from storagenode.decisions import Answer, Decision, Propose, Repeat, Result, failure
+from storagenode.expiry import load_expiry
 from storagenode.index_rows import IndexRows
 from storagenode.indexes import (
     Indexed,
@@ -63,6 +65,7 @@ class Partition:
         self._applied_schema = None if schema is None else decode_table(schema)
         self._applied_local = local_indexes_of(self._applied_schema)
         self.readers = load_readers(store, self._applied_schema)
+        self.expiry = load_expiry(store, self._applied_schema)
         self._index_rows = IndexRows(store)
         self._may_have_changes = True
         self._set_schema(self._applied_schema, self._applied_local)
@@ -121,10 +124,31 @@ class Partition:
             reply.collection_size = self._collections.size(key)
         return Answer(reply, resting_on)
 
+    def expire(self, key: bytes, wall_ms: int, position: int) -> Propose | None:
+        """The delete of an item whose time to live is over; None if it is not, or not any more, or a transaction is
+        under way on it. `position` as for `decide`. Raises CorruptItem."""
+        attribute = "" if self.schema is None else self.schema.ttl_attribute
+        if self._transactions.marks and self._transactions.conflict(key) is not None:
+            return None
+        old, _ = self.current(key)
+        time = expires_at(old.body, attribute, needle_of(attribute))
+        if time is None or not is_expired(time, wall_ms // 1000):
+            return None
+        deleted = Changed(None, 0, b"")
+        weighed = Weighed(storage_pb2.WriteReply(old_size=old.size), self.growth(key, old, deleted))
+        return self._propose(0, key, deleted, weighed, self.next_stamp(wall_ms), position, codec.WRITTEN_BY_SERVICE)
+
     def _propose(
-        self, operation_id: int, key: bytes, changed: Changed, weighed: Weighed, stamp: int, position: int
+        self,
+        operation_id: int,
+        key: bytes,
+        changed: Changed,
+        weighed: Weighed,
+        stamp: int,
+        position: int,
+        flags: int = 0,
     ) -> Propose:
-        stored = self.put_in_flight(key, changed, weighed.growth, stamp, position)
+        stored = self.put_in_flight(key, changed, weighed.growth, stamp, position, flags)
         reply = weighed.reply
         self._remember(operation_id, position, reply)
         payload = commands.encode_write(operation_id, key, stored, reply.old_size, reply.SerializeToString())
@@ -157,9 +181,12 @@ class Partition:
         before, after = _indexed(self._local, key, old, changed)
         return after.size - before.size
 
-    def put_in_flight(self, key: bytes, changed: Changed, growth: int, stamp: int, position: int) -> bytes:
+    def put_in_flight(
+        self, key: bytes, changed: Changed, growth: int, stamp: int, position: int, flags: int = 0
+    ) -> bytes:
         """The entry proposed at `position` changes the item. The bytes to be stored, a tombstone for a delete."""
-        flags = codec.TOMBSTONE if changed.body is None else 0
+        if changed.body is None:
+            flags |= codec.TOMBSTONE
         header = codec.ItemHeader(flags=flags, origin=0, size=changed.size, stamp=stamp, position=position)
         stored = codec.encode(key, changed.body or b"", header)
         self._overlay[key] = (position, None if changed.body is None else stored)
@@ -197,7 +224,7 @@ class Partition:
     def apply(self, entries: Sequence[Entry]) -> None:
         """Take committed entries into the store, in one transaction. Raises what the store raises; then nothing is
         taken."""
-        taken = Taken(self._store, self._applied_local, self._transactions.marks, self.readers)
+        taken = Taken(self._store, self._applied_local, self._transactions.marks, self.readers, self.expiry)
         for entry in entries:
             taken.take(entry)
         batch = taken.finish()
@@ -230,7 +257,7 @@ class Partition:
         self._last_delete = taken.last_delete or self._last_delete
         self._collections.applied_to(last)
         self._index_rows.applied_to(taken.sources, last)
-        self.readers = taken.readers
+        self.readers, self.expiry = taken.readers, taken.expiry
         self._last_stamp = max(self._last_stamp, taken.batch.applied.stamp)
         if taken.schema is not None:
             self._applied_schema, self._applied_local = taken.schema, taken.local

@@ -40,6 +40,7 @@ _FILES = {
     "TransactWriteItems": "transact_write_items",
     "UpdateItem": "update_item",
     "UpdateTable": "update_table",
+    "UpdateTimeToLive": "update_time_to_live",
 }
 """Each file's `plan` is the operation. This table is the only list of them."""
 

@@ -12,10 +12,13 @@ from router.table_lookup import find_table
 
 
 def plan(body: dict[str, Any], context: RequestContext) -> Plan:
-    """Disabled for every table: UpdateTimeToLive is not built."""
+    """The table's setting: changes are done when they are answered, so nothing is under way."""
 
     async def run() -> bytes:
-        await find_table(body["TableName"], context)
-        return orjson.dumps({"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}})
+        table = await find_table(body["TableName"], context)
+        description = {"TimeToLiveStatus": "ENABLED" if table.ttl_attribute else "DISABLED"}
+        if table.ttl_attribute:
+            description["AttributeName"] = table.ttl_attribute
+        return orjson.dumps({"TimeToLiveDescription": description})
 
     return Work(run)

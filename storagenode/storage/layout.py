@@ -23,6 +23,9 @@ and index row key. Of the header only the size is set, so that the row follows f
 COLLECTION: Final = b"\x21"
 """+ hash of a partition key, 16 bytes → CRC-32 u32, size u64: of the items and of their entries in local indexes. Only
 for tables that have such indexes."""
+EXPIRY: Final = b"\x22"
+"""+ generation, 8 bytes + seconds since the epoch, 8 bytes + row key → nothing (storagenode.expiry). Only for tables
+with a time to live."""
 CHANGE: Final = b"\x30"
 """+ position, 8 bytes + number among the changes of that entry, 2 bytes → change row (dynamo.change)."""
 PENDING: Final = b"\x40"
@@ -40,6 +43,7 @@ VERSIONS: Final = {
     ITEM: 1,
     LOCAL_INDEX: 1,
     COLLECTION: 1,
+    EXPIRY: 1,
     CHANGE: 1,
     PENDING: 1,
     TOKEN: 1,
@@ -58,6 +62,7 @@ FORGOTTEN_ROWS_MAX: Final = 64
 
 _POSITION: Final = struct.Struct(">Q")
 _NUMBER: Final = struct.Struct(">H")
+_EXPIRY: Final = struct.Struct(">QQ")
 _APPLIED: Final = struct.Struct("<QQQQQ")
 _INDEX_COUNT: Final = struct.Struct("<QQ")
 _SIZE: Final = struct.Struct("<Q")
@@ -92,6 +97,16 @@ def index_key(index: int, key: bytes) -> bytes:
 def collection_key(hash_: bytes) -> bytes:
     """The key of an item collection's size."""
     return COLLECTION + hash_
+
+
+def expiry_key(generation: int, seconds: int, key: bytes) -> bytes:
+    """The key of an item's row in the expiry index."""
+    return EXPIRY + _EXPIRY.pack(generation, seconds) + key
+
+
+def expired_row_key(row: bytes) -> bytes:
+    """The row key of the item in the key of a row of the expiry index."""
+    return row[len(EXPIRY) + _EXPIRY.size :]
 
 
 def pending_key(key: bytes) -> bytes:

@@ -231,7 +231,10 @@ BAD_TABLES = [
     ),
     # What is not built is refused, and not taken in silence.
     ({"GlobalTableSourceArn": ARN + "x"}, f"{INVALID}Trizone does not support GlobalTableSourceArn yet"),
-    ({"StreamSpecification": {"StreamEnabled": True}}, f"{INVALID}StreamViewType must be specified when StreamEnabled is true"),
+    (
+        {"StreamSpecification": {"StreamEnabled": True}},
+        f"{INVALID}StreamViewType must be specified when StreamEnabled is true",
+    ),
     ({"ResourcePolicy": "{}"}, "Invalid policy document: it has no Statement"),
 ]
 
