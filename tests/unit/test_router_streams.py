@@ -58,10 +58,17 @@ def test_iterators_read_back(table: int, partition: int, place: Place, issued_ms
     assert len(text) <= 2048
 
 
-@given(st.text(max_size=200) | st.integers(0, len(TEXT) - 1).map(lambda n: TEXT[:n]))
+@given(st.text(max_size=200).filter(lambda text: text != TEXT) | st.integers(0, len(TEXT) - 1).map(lambda n: TEXT[:n]))
 def test_what_is_no_iterator_is_refused(text: str) -> None:
     with pytest.raises(ApiError, match="Invalid ShardIterator"):
         decode_iterator(text)
+
+
+@pytest.mark.parametrize(("old", "new"), [("|1|", "||"), ("us-east-1", "us-west-2"), ("|AQAAAA", "|AQAAAB")])
+def test_an_iterator_that_was_changed_is_refused(old: str, new: str) -> None:
+    assert old in TEXT
+    with pytest.raises(ApiError, match="Invalid ShardIterator"):
+        decode_iterator(TEXT.replace(old, new))
 
 
 def test_iterators_expire() -> None:
