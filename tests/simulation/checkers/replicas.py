@@ -10,6 +10,7 @@ from dynamo.values import load
 from replication.messages import NORMAL, Entry
 from storagenode import commands
 from storagenode.hosted import HostedReplica
+from storagenode.index_commands import IndexWriteCommand
 from storagenode.storage import layout
 from storagenode.transaction_commands import FinishCommand, MarkedItem, OnCommit, PrepareCommand, TransactCommand
 from tests.simulation.cluster import SimulatedCluster
@@ -80,7 +81,7 @@ def committed_values(cluster: SimulatedCluster) -> dict[str, set[Value]]:
     values: dict[str, set[Value]] = {}
     for members in replicas_of(cluster).values():
         for _, stored in _writes(_entries(cluster, members[0])):
-            if not codec.header_of(stored).flags & codec.TOMBSTONE:
+            if not _is_gone(stored):
                 item = load(codec.body_of(stored))
                 value = int(item["n"]["N"]) if "n" in item else item["v"]["S"]
                 values.setdefault(item["k"]["S"], set()).add(value)
@@ -115,6 +116,8 @@ def _writes(entries: tuple[Entry, ...]) -> Iterator[tuple[bytes, bytes]]:
         match commands.decode(entry.payload):
             case commands.WriteCommand() as command:
                 yield command.key, command.stored
+            case IndexWriteCommand() as command:
+                yield from ((row.key, row.stored) for row in command.rows)
             case TransactCommand() as command:
                 yield from ((key, stored) for key, stored, _ in command.writes)
             case PrepareCommand() as command:
@@ -128,10 +131,15 @@ def _writes(entries: tuple[Entry, ...]) -> Iterator[tuple[bytes, bytes]]:
                         yield key, codec.encode(key, mark.body, header)
 
 
+def _is_gone(stored: bytes) -> bool:
+    """Whether this is what the log says of a row that goes: a tombstone, or of an index's row nothing."""
+    return not stored or bool(codec.header_of(stored).flags & codec.TOMBSTONE)
+
+
 def _folded(entries: tuple[Entry, ...]) -> dict[bytes, bytes]:
     rows: dict[bytes, bytes] = {}
     for key, stored in _writes(entries):
-        if codec.header_of(stored).flags & codec.TOMBSTONE:
+        if _is_gone(stored):
             rows.pop(key, None)
         else:
             rows[key] = stored

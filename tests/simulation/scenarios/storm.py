@@ -12,6 +12,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from tests.simulation.checkers.counters import wrong_counters
+from tests.simulation.checkers.global_indexes import wrong_indexes
 from tests.simulation.checkers.linearizability import Undecided, check_item
 from tests.simulation.checkers.reads import invented_reads, uncommitted_reads
 from tests.simulation.checkers.replicas import committed_values, converged, describe, unequal_replicas
@@ -32,7 +33,8 @@ lost, as long for an election and its lease wait."""
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run consists of. `in_memory`: stores in memory rather than LMDB. `silence`: seconds after which routers
+    """What a run consists of. `in_memory`: stores in memory rather than LMDB. `indexed`: the table has
+    a global index. `silence`: seconds after which routers
     give up on a node that says nothing."""
 
     seconds: float = 60.0
@@ -41,6 +43,7 @@ class Plan:
     weights: Mapping[str, float] = field(default_factory=lambda: DEFAULT_WEIGHTS)
     pause: tuple[float, float] = (0.2, 2.2)
     in_memory: bool = False
+    indexed: bool = False
     silence: float = 0.5
 
 
@@ -133,7 +136,7 @@ class _Run:
         assert service is not None
         if not await cluster.until(lambda: service.live_nodes == len(cluster.nodes), START_SECONDS):
             raise _Failed("the nodes do not report")
-        reply = await self._clients[0].call("CreateTable", table_definition())
+        reply = await self._clients[0].call("CreateTable", table_definition(indexed=self._plan.indexed))
         if reply is None or reply.error not in ("", "ResourceInUseException"):  # that is the answer to a second try
             raise _Failed(f"the table cannot be made: {reply}")
         if not await cluster.until(lambda: converged(cluster), START_SECONDS):
@@ -164,10 +167,15 @@ class _Run:
                 f"{SERVES_AGAIN_SECONDS} s after healing not every partition serves with equal replicas:\n"
                 + describe(cluster)
             )
+        if self._plan.indexed and not await cluster.until(self._indexes_are_right, SERVES_AGAIN_SECONDS):
+            raise _Failed("\n".join(wrong_indexes(cluster)) or "the index's partitions do not come to rest")
         for workload in self._workloads:
             for key in workload.all_keys():
                 if not await workload.read(key, consistent=True):
                     raise _Failed(f"{key} cannot be read after healing")
+
+    def _indexes_are_right(self) -> bool:
+        return converged(self._cluster) and not any(wrong_indexes(self._cluster))
 
     def _check(self) -> Iterator[str]:
         operations = self._history.operations

@@ -212,14 +212,21 @@ class ItemWorkload:
         return {**_key(key), "v": {"S": token}, "padding": {"S": "x" * self._random.randrange(_PADDING)}}
 
 
-def table_definition() -> dict[str, Any]:
-    """The body of CreateTable."""
-    return {
+def table_definition(*, indexed: bool = False) -> dict[str, Any]:
+    """The body of CreateTable. `indexed`: with a global index in which every write of a value moves the item."""
+    definition: dict[str, Any] = {
         "TableName": TABLE,
         "AttributeDefinitions": [{"AttributeName": "k", "AttributeType": "S"}],
         "KeySchema": [{"AttributeName": "k", "KeyType": "HASH"}],
         "BillingMode": "PAY_PER_REQUEST",
     }
+    if indexed:
+        definition["AttributeDefinitions"].append({"AttributeName": "v", "AttributeType": "S"})
+        keys = [{"AttributeName": "v", "KeyType": "HASH"}]
+        definition["GlobalSecondaryIndexes"] = [
+            {"IndexName": "by_value", "KeySchema": keys, "Projection": {"ProjectionType": "ALL"}}
+        ]
+    return definition
 
 
 def _key(key: str) -> dict[str, Any]:
