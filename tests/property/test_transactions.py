@@ -144,7 +144,7 @@ class World:
         return found
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(
     transactions=st.lists(TRANSACTIONS, min_size=1, max_size=6),
     writes=st.lists(st.tuples(PLACES, STEPS), max_size=6),
