@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 from cluster.clock import Clock
 from cluster.wire import common_pb2, storage_pb2
 from dynamo.codec import CorruptItem
+from dynamo.errors import internal
 from dynamo.table import Table
 from replication.effects import Effects
 from replication.heartbeats import LeaderBeats
@@ -19,7 +20,7 @@ from replication.lease import NEVER
 from replication.messages import Append, AppendReply, Entry, Message
 from replication.replica import Replica
 from storagenode import commands, streams
-from storagenode.decisions import Result
+from storagenode.decisions import Result, failure
 from storagenode.flusher import Flusher
 from storagenode.log.errors import LogTrimmed
 from storagenode.log.node_log import NodeLog
@@ -37,6 +38,8 @@ WAITING_MAX = 20_000
 
 SHRINKING = ("delete", "finish")
 """What is done when the disk is nearly full: deletes, and the end of what was begun."""
+
+_TRIMMED = "The operation was done before, and its answer is not kept any longer: look at the item"
 
 WriteResult: TypeAlias = Result | storage_pb2.Failure
 
@@ -284,8 +287,7 @@ class HostedReplica:
         try:
             (entry, *_) = await self._host.read_log(self.partition_id, position, 1)
         except LogTrimmed:
-            # It was done, but how it ended stood in the log alone; whoever still asks must look at the item.
-            responder.refuse(self._refusal(Refusal.DEADLINE))
+            responder.write(failure(internal(_TRIMMED), 0))
             return
         command = commands.decode(entry.payload)
         if isinstance(command, commands.WriteCommand):

@@ -32,6 +32,13 @@ class StorageNodeMetrics(Collector):
         )
         yield _gauge("writes_waiting", "Writes proposed and not applied.", sum(hosted.waiting for hosted in replicas))
         yield _gauge("log_size_bytes", "Bytes that the log takes on the disk.", node.log.size)
+        yield _gauge("log_size_bytes_max", "The bound on that.", node.settings.log_bytes_max)
+        yield _gauge("log_oldest_segment", "The first segment that is kept.", node.log.oldest_segment)
+        yield _gauge(
+            "replicas_without_state",
+            "Replicas that wait for a snapshot from their leader.",
+            sum(hosted.replica.lacks_state or hosted.replica.wanted_snapshot is not None for hosted in replicas),
+        )
         yield _gauge("log_pending_bytes", "Bytes that wait for a flush.", node.log.pending_bytes)
         yield _gauge("disk_free_bytes", "Bytes free where the data is.", node.disk_free)
         yield _gauge("disk_short_of_space", "1 while growing writes are refused.", int(node.short_of_space))
@@ -39,6 +46,11 @@ class StorageNodeMetrics(Collector):
         yield _gauge("catalog_version", "Version of the catalog in use.", node.topology.version)
         yield from _index_metrics(node.propagation.lags())
         yield _counter("flushes", "Flushes of the log.", node.flusher.flushes)
+        yield _counter("snapshots_taken", "Snapshots taken.", node.snapshots.taken)
+        yield _counter("snapshots_installed", "Replicas brought back by a snapshot.", node.installer.installed)
+        yield _counter("snapshot_sent_bytes", "Bytes of snapshots sent to followers.", node.source.sent_bytes)
+        yield _counter("snapshot_received_bytes", "Bytes of snapshots from leaders.", node.installer.fetched_bytes)
+        yield _counter("stores_compacted", "Files replaced by their compact copy.", node.snapshots.compacted)
         yield _counter("elections_won", "Times a replica here became leader.", node.elections_won)
         yield _counter("requests", "Requests from routers.", node.requests)
 

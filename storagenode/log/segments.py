@@ -8,7 +8,7 @@ from typing import Final
 from cluster.disk import Disk, File
 from cluster.files import read_file
 
-SPARES_KEPT: Final = 2
+SPARES_KEPT: Final = 1
 """Spares above the reserve that recycling leaves: more would hold disk space that the log may never need again."""
 _SEGMENT_SUFFIX: Final = ".segment"
 _SPARE_SUFFIX: Final = ".spare"

@@ -92,7 +92,7 @@ class SnapshotKeeper:
         settings: StorageNodeSettings,
     ) -> None:
         self.bulk = asyncio.Lock()
-        self.pace = Pace(settings.snapshot_bytes_per_second, host.clock, host.sleep)
+        self.pace = Pace(settings.snapshot_bytes_per_second, host.clock, host.sleep, self._hurries)
         self.taken = 0
         self.compacted = 0
         self.sending: dict[int, int] = {}
@@ -151,6 +151,9 @@ class SnapshotKeeper:
         if self._fullness() > KEEP_FOR_ALL and (pins := pinning(ready, log)):
             return pins[0]
         return None
+
+    def _hurries(self) -> bool:
+        return self._fullness() > KEEP_FOR_LIVE
 
     def _fullness(self) -> float:
         return self._host.log.size / self._settings.log_bytes_max

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
+import orjson
 import pytest
 
+from router.gateway import Answer, Received
 from storagenode.hosted import HostedReplica
 from tests.simulation.snapshot_cluster import SnapshotCluster, run
 
@@ -184,6 +186,35 @@ def test_a_file_that_is_mostly_empty_is_replaced_by_its_compact_copy(monkeypatch
         await made.check_items()
 
     run(7, story)
+
+
+def test_a_retry_whose_answer_was_trimmed_is_told_so_and_not_done_again() -> None:
+    async def put(made: SnapshotCluster, value: str, invocation: str) -> Answer:
+        headers = {
+            b"x-amz-target": b"DynamoDB_20120810.PutItem",
+            b"amz-sdk-invocation-id": invocation.encode(),
+            b"host": b"simulated",
+        }
+        body = orjson.dumps({"TableName": "items", "Item": {"id": {"S": "it"}, "v": {"S": value}}})
+        return await made.cluster.routers[0].request(Received(b"POST", b"/", headers, body))
+
+    async def story(made: SnapshotCluster) -> None:
+        await made.start()
+        assert (await put(made, "first", "one")).status == 200
+        assert (await put(made, "first", "one")).status == 200, "it is answered from its entry"
+        assert (await put(made, "second", "two")).status == 200
+        await made.write(MANY)
+        await made.rest()
+        again = await put(made, "first", "one")
+        assert again.status == 500
+        assert b"done before" in again.body
+        reply = await made.client.call("GetItem", {"TableName": "items", "Key": {"id": {"S": "it"}}})
+        assert reply is not None
+        assert reply.body["Item"]["v"] == {"S": "second"}
+        await made.settle()
+        made.check()
+
+    run(8, story)
 
 
 @pytest.mark.parametrize("seed", range(100, 108))

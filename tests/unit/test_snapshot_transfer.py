@@ -20,7 +20,7 @@ from storagenode.snapshots.folder import Snapshot, SnapshotFolder
 from storagenode.snapshots.installer import Installer, InstallerHost
 from storagenode.snapshots.keeper import KeeperHost, SnapshotKeeper
 from storagenode.snapshots.manifest import CHUNK_BYTES, Manifest
-from storagenode.snapshots.pace import Pace
+from storagenode.snapshots.pace import HURRY, Pace
 from storagenode.snapshots.source import METHOD, SnapshotSource
 from storagenode.storage.memory_store import MemoryStores
 from tests.simulation.simulated_disk import SimulatedDisk
@@ -65,6 +65,12 @@ class AtOnce:
         """Nothing runs on."""
 
 
+class EmptyLog:
+    """A log that is far from its bound."""
+
+    size = 0
+
+
 class Side:
     """One node: its disk, snapshots, keeper, and the host that all of them see."""
 
@@ -72,6 +78,7 @@ class Side:
         self.node = node
         self.fake = hosted
         self.clock: Clock = SimulatedClock()
+        self.log = EmptyLog()
         self.disk = SimulatedDisk()
         self.folder = SnapshotFolder(self.disk, "snapshots")
         self.folder.open()
@@ -359,7 +366,8 @@ def test_who_asks_the_wrong_node_gets_nothing(wrong: str) -> None:
 def test_pace_holds_its_rate_over_many_small_steps() -> None:
     async def story() -> None:
         loop = asyncio.get_running_loop()
-        pace = Pace(1000, SimulatedClock(), asyncio.sleep)
+        hurries = False
+        pace = Pace(1000, SimulatedClock(), asyncio.sleep, lambda: hurries)
         began = loop.time()
         await asyncio.gather(*(pace.take(10) for _ in range(50)))
         for _ in range(50):
@@ -369,5 +377,8 @@ def test_pace_holds_its_rate_over_many_small_steps() -> None:
         began = loop.time()
         await pace.take(500)
         assert loop.time() - began == pytest.approx(0.5), "what was not used is not saved up"
+        hurries, began = True, loop.time()
+        await pace.take(500)
+        assert loop.time() - began == pytest.approx(0.5 / HURRY)
 
     run_virtual(story())
