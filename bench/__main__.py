@@ -12,6 +12,7 @@ import sys
 import time
 import urllib.request
 import uuid
+from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any
 
@@ -20,10 +21,13 @@ import uvloop
 from bench.load import Measured, all_of, for_seconds, run
 from bench.requests import WORKLOADS, Requests, create_table
 from bench.server import cpu_seconds, started_cluster
+from bench.transactions import TRANSACTIONS
 
 LOAD_CONNECTIONS = 16
 WARM_UP_S = 0.5
 CREATE_S = 30.0
+KINDS = {"single": WORKLOADS, "transactions": TRANSACTIONS}
+ALL = WORKLOADS | TRANSACTIONS
 
 
 def call(endpoint: str, operation: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -49,7 +53,7 @@ async def measure(
     requests: Requests, workload: str, connections: int, seconds: float, pids: list[int]
 ) -> tuple[Measured, float]:
     """A run of one workload after a short one that does not count; with the CPU seconds that the cluster used."""
-    stream = requests.workload(workload)
+    stream = requests.workload(workload, ALL[workload])
     await run(requests.endpoint, for_seconds(stream, WARM_UP_S), connections)
     before = cpu_seconds(pids)
     measured = await run(requests.endpoint, for_seconds(stream, seconds), connections)
@@ -61,13 +65,15 @@ def row(workload: str, connections: int, measured: Measured, cpu: float | None) 
     answers = len(measured.latencies)
     cost = f"{1e6 * cpu / answers:7.0f}" if cpu is not None and answers else "      -"
     return (
-        f"{workload:13} {connections:4} {answers / measured.seconds:9,.0f} {1e3 * measured.percentile(0.5):8.2f}"
+        f"{workload:14} {connections:4} {answers / measured.seconds:9,.0f} {1e3 * measured.percentile(0.5):8.2f}"
         f" {1e3 * measured.percentile(0.99):8.2f} {cost} {measured.errors:6}"
     )
 
 
-async def bench(endpoint: str, pids: list[int], connections: list[int], seconds: float) -> None:
-    """Load a table, measure every workload, print a table, drop the table."""
+async def bench(
+    endpoint: str, pids: list[int], connections: list[int], seconds: float, workloads: Iterable[str] = WORKLOADS
+) -> None:
+    """Load a table, measure these workloads, print a table, drop the table."""
     table = f"bench-{uuid.uuid4()}"
     requests = Requests(endpoint, table)
     prepare(endpoint, table)
@@ -75,8 +81,8 @@ async def bench(endpoint: str, pids: list[int], connections: list[int], seconds:
         loaded = await run(endpoint, all_of(requests.loading()), LOAD_CONNECTIONS)
         if loaded.errors:
             sys.exit(f"{loaded.errors} of the items could not be loaded.")
-        print("workload      conn     req/s   p50 ms   p99 ms  CPU µs errors")
-        for workload in WORKLOADS:
+        print("workload       conn     req/s   p50 ms   p99 ms  CPU µs errors")
+        for workload in workloads:
             for count in connections:
                 measured, cpu = await measure(requests, workload, count, seconds, pids)
                 print(row(workload, count, measured, cpu if pids else None), flush=True)
@@ -94,13 +100,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="per measurement (5)")
     parser.add_argument("--leaders", choices=("spread", "gathered"), default="spread", help="of a cluster of its own")
     parser.add_argument("--routers", default="1", help="of a cluster of its own (1)")
+    parser.add_argument("--workloads", choices=KINDS, default="single", help="what is measured (single)")
     options = parser.parse_args()
     pids = [int(pid) for pid in options.pids.split(",") if pid]
     own = ["--leaders", options.leaders, "--routers", options.routers]
     cluster = nullcontext((options.url, pids)) if options.url else started_cluster(own)
     with cluster as (endpoint, processes):
         connections = [int(count) for count in options.connections.split(",")]
-        uvloop.run(bench(endpoint.rstrip("/"), processes, connections, options.seconds))
+        workloads = KINDS[options.workloads]
+        uvloop.run(bench(endpoint.rstrip("/"), processes, connections, options.seconds, workloads))
 
 
 if __name__ == "__main__":

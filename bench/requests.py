@@ -46,7 +46,8 @@ def create_table(table: str) -> dict[str, Any]:
     }
 
 
-def _key(number: int) -> dict[str, Any]:
+def key_of(number: int) -> dict[str, Any]:
+    """The key of one of `ITEMS` items."""
     return {"pk": {"S": f"item-{number:06}"}, "sk": {"S": "0"}}
 
 
@@ -57,6 +58,11 @@ def _item(key: dict[str, Any], size: int, random_bytes: Callable[[int], bytes]) 
     return {**key, "data": {"S": filling}}
 
 
+def item_of(number: int, random_bytes: Callable[[int], bytes]) -> dict[str, Any]:
+    """One of `ITEMS` items."""
+    return _item(key_of(number), ITEM_BYTES, random_bytes)
+
+
 @dataclass(frozen=True)
 class Requests:
     """All requests of a run against `endpoint` and `table`, from one seed."""
@@ -65,32 +71,36 @@ class Requests:
     table: str
     seed: int = 1
 
+    def raw(self, operation: str, body: dict[str, Any]) -> bytes:
+        """A request of this body."""
+        return http_request(self.endpoint, operation, body)
+
     def _bytes(self, operation: str, **members: Any) -> bytes:
-        return http_request(self.endpoint, operation, {"TableName": self.table, **members})
+        return self.raw(operation, {"TableName": self.table, **members})
 
     def loading(self) -> list[bytes]:
         """What fills the table."""
         dice = random.Random(self.seed)
-        items = [_item(_key(number), ITEM_BYTES, dice.randbytes) for number in range(ITEMS)]
+        items = [item_of(number, dice.randbytes) for number in range(ITEMS)]
         for partition in range(QUERY_PARTITIONS):
             for number in range(QUERY_ITEMS):
                 key = {"pk": {"S": f"list-{partition:03}"}, "sk": {"S": f"{number:03}"}}
                 items.append(_item(key, QUERY_ITEM_BYTES, dice.randbytes))
         return [self._bytes("PutItem", Item=item) for item in items]
 
-    def workload(self, name: str) -> Iterator[bytes]:
+    def workload(self, name: str, make: Callable[[Requests, random.Random], bytes]) -> Iterator[bytes]:
         """The requests of a workload, without end."""
         dice = random.Random(f"{self.seed} {name}")
-        return cycle([WORKLOADS[name](self, dice) for _ in range(PREPARED)])
+        return cycle([make(self, dice) for _ in range(PREPARED)])
 
     def _put(self, dice: random.Random) -> bytes:
-        return self._bytes("PutItem", Item=_item(_key(dice.randrange(ITEMS)), ITEM_BYTES, dice.randbytes))
+        return self._bytes("PutItem", Item=item_of(dice.randrange(ITEMS), dice.randbytes))
 
     def _get_strong(self, dice: random.Random) -> bytes:
-        return self._bytes("GetItem", Key=_key(dice.randrange(ITEMS)), ConsistentRead=True)
+        return self._bytes("GetItem", Key=key_of(dice.randrange(ITEMS)), ConsistentRead=True)
 
     def _get_eventual(self, dice: random.Random) -> bytes:
-        return self._bytes("GetItem", Key=_key(dice.randrange(ITEMS)))
+        return self._bytes("GetItem", Key=key_of(dice.randrange(ITEMS)))
 
     def _query(self, dice: random.Random) -> bytes:
         return self._bytes(

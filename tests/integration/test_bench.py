@@ -10,6 +10,7 @@ from bench import requests
 from bench.__main__ import bench
 from bench.load import Measured, all_of, run
 from bench.requests import WORKLOADS, http_request
+from bench.transactions import TRANSACTIONS
 
 
 async def test_every_workload_is_measured(
@@ -20,9 +21,22 @@ async def test_every_workload_is_measured(
     monkeypatch.setattr("bench.__main__.WARM_UP_S", 0.05)
     await bench(trizone, [], [2], 0.2)
     _, *rows = capsys.readouterr().out.splitlines()
-    assert [row[:13].strip() for row in rows] == list(WORKLOADS)
+    assert [row[:14].strip() for row in rows] == list(WORKLOADS)
     assert all(row.split()[-1] == "0" for row in rows), "errors"
-    assert all(float(row[18:28].replace(",", "")) > 0 for row in rows), "requests a second"
+    assert all(float(row[19:29].replace(",", "")) > 0 for row in rows), "requests a second"
+
+
+async def test_transactions_are_measured(
+    trizone: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests, "ITEMS", 50)
+    monkeypatch.setattr(requests, "QUERY_PARTITIONS", 2)
+    monkeypatch.setattr(requests, "PREPARED", 100)
+    monkeypatch.setattr("bench.__main__.WARM_UP_S", 0.05)
+    await bench(trizone, [], [1], 0.2, TRANSACTIONS)
+    _, *rows = capsys.readouterr().out.splitlines()
+    assert [row[:14].strip() for row in rows] == list(TRANSACTIONS)
+    assert all(row.split()[-1] == "0" for row in rows), "one client is in nobody's way"
 
 
 async def test_wrong_answers_and_broken_connections_are_errors(trizone: str) -> None:
