@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dynamo import codec
 from dynamo.values import Item, load
 from storagenode.hosted import HostedReplica
 from tests.simulation.checkers.replicas import replicas_of
 from tests.simulation.cluster import SimulatedCluster
-from tests.simulation.workloads.bank import COUNT, OPENING, Bank, balance_of
+from tests.simulation.workloads.bank import OPENING, Bank, balance_of
 
 
-def wrong_books(cluster: SimulatedCluster, bank: Bank) -> Iterator[str]:
-    """What does not add up. To be asked when nothing is under way any more."""
-    items = {item["id"].get("S", ""): item for item in all_items(cluster)}
-    accounts = [items.get(f"account-{number}", {}) for number in range(COUNT)]
+def wrong_books(found: Iterable[Item], bank: Bank) -> Iterator[str]:
+    """What does not add up. `found`: all items of the bank's tables, once nothing is under way any more."""
+    items = {item["id"].get("S", ""): item for item in found}
+    accounts = [items.get(f"account-{number}", {}) for number in range(bank.accounts)]
     balances = [balance_of(account) for account in accounts]
-    if sum(balances) != COUNT * OPENING:
+    if sum(balances) != bank.accounts * OPENING:
         yield f"the accounts hold {balances}, in all {sum(balances)}"
-    booked = [OPENING] * COUNT
+    booked = [OPENING] * bank.accounts
     for transfer in bank.transfers:
         happened = transfer.number in (accounts[transfer.source] if transfer.inner else items)
         if transfer.inner and (transfer.number in accounts[transfer.target]) is not happened:

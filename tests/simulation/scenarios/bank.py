@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from unittest.mock import patch
 
-from tests.simulation.checkers.bank import marks_left, wrong_books
+from tests.simulation.checkers.bank import all_items, marks_left, wrong_books
 from tests.simulation.checkers.replicas import converged, describe, unequal_replicas
 from tests.simulation.checkers.serializability import violations
 from tests.simulation.client import SimulatedClient
@@ -24,7 +24,7 @@ from tests.simulation.faults.storm import DEFAULT_WEIGHTS, Storm
 from tests.simulation.noticed import noticed_errors
 from tests.simulation.trace import Trace
 from tests.simulation.virtual_loop import run_virtual
-from tests.simulation.workloads.bank import ACCOUNTS, COUNT, RECEIPTS, Bank, BankWorkload, account, table_definition
+from tests.simulation.workloads.bank import ACCOUNTS, RECEIPTS, Bank, BankWorkload, account, table_definition
 from tests.simulation.workloads.duty import Duty, DutyWorkload
 from tests.simulation.workloads.transactions import RandomTransactions, TransactionHistory, keys_of
 
@@ -141,7 +141,7 @@ class _Run:
             await start(self._cluster, self._clients[0])
             await self._break()
             await self._heal()
-            self.violations += wrong_books(self._cluster, self._bank)
+            self.violations += wrong_books(all_items(self._cluster), self._bank)
             self.violations += unequal_replicas(self._cluster)
             for group in self._history.by_group():
                 self.violations += violations(group)
@@ -197,9 +197,7 @@ async def start(cluster: SimulatedCluster, client: SimulatedClient) -> None:
         if reply is None or reply.error not in ("", "ResourceInUseException"):
             raise _Failed(f"the table cannot be made: {reply}")
     # The first transaction makes the ledger, for which auto-admin has to live.
-    opening = {
-        "TransactItems": [{"Delete": {"TableName": ACCOUNTS, "Key": account(number)}} for number in range(COUNT)]
-    }
+    opening = {"TransactItems": [{"Delete": {"TableName": ACCOUNTS, "Key": account(number)}} for number in range(8)]}
     reply = await client.call("TransactWriteItems", opening)
     if reply is None or reply.error:
         raise _Failed(f"transactions do not work: {reply}")

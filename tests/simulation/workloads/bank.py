@@ -14,7 +14,6 @@ from typing import Any
 from tests.simulation.workloads.client import Client, Reply
 
 ACCOUNTS, RECEIPTS = "accounts", "receipts"
-COUNT = 8
 OPENING = 100
 CONFLICTS = frozenset({"TransactionCanceledException", "TransactionConflictException"})
 
@@ -34,8 +33,9 @@ class Transfer:
 
 @dataclass
 class Bank:
-    """What all clients did and saw."""
+    """What all clients did and saw. Of `accounts` there are at most 100, so that one transaction reads all."""
 
+    accounts: int = 8
     transfers: list[Transfer] = field(default_factory=list)
     touches: list[bool | None] = field(default_factory=list)
     """Single writes to accounts: done or refused; None: unknown."""
@@ -84,18 +84,18 @@ class BankWorkload:
 
     async def look(self) -> bool:
         """Read all accounts at once; whether that was answered with them."""
-        gets = [{"Get": {"TableName": ACCOUNTS, "Key": account(number)}} for number in range(COUNT)]
+        gets = [{"Get": {"TableName": ACCOUNTS, "Key": account(number)}} for number in range(self._bank.accounts)]
         reply = await self._client.call("TransactGetItems", {"TransactItems": gets})
         if not self._expected(reply, CONFLICTS) or reply is None or reply.error:
             return False
         balances = [balance_of(each.get("Item", {})) for each in reply.body["Responses"]]
         self._bank.looks += 1
-        if sum(balances) != COUNT * OPENING:
+        if sum(balances) != len(balances) * OPENING:
             self._bank.wrong.append(f"{self._client.name} saw {balances}, in all {sum(balances)}")
         return True
 
     async def _transfer(self) -> None:
-        source, target = self._random.sample(range(COUNT), 2)
+        source, target = self._random.sample(range(self._bank.accounts), 2)
         number, inner = f"{self._client.name}-{next(self._numbers)}", self._random.random() < 0.5
         transfer = Transfer(number, source, target, self._random.randint(1, 9), inner)
         self._bank.transfers.append(transfer)
@@ -131,7 +131,7 @@ class BankWorkload:
         """A single write to an account, which moves no money and so only gets in the way of others."""
         body = {
             "TableName": ACCOUNTS,
-            "Key": account(self._random.randrange(COUNT)),
+            "Key": account(self._random.randrange(self._bank.accounts)),
             "UpdateExpression": "ADD touched :one",
         }
         reply = await self._client.call("UpdateItem", {**body, "ExpressionAttributeValues": {":one": {"N": "1"}}})
