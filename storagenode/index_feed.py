@@ -27,8 +27,8 @@ from dynamo.keys import HASH_SIZE
 from dynamo.table import Index, Table
 from dynamo.values import Item, load
 
-REQUEST_ROWS_MAX = 500
-REQUEST_BYTES_MAX = 512 << 10
+REQUEST_ROWS_MAX = 200
+REQUEST_BYTES_MAX = 256 << 10
 """Of one request; a single row, or the rows of a single position, may be more."""
 WAITING_ROWS_MAX = 4_000
 WAITING_BYTES_MAX = 4 << 20
@@ -120,6 +120,8 @@ class IndexFeed:
         self._projection = IndexProjection(table, index)
         self._destinations: dict[int, _Destination] = {}
         self.waiting_rows = 0
+        self.taken_rows = 0
+        """Rows that were taken, all in all."""
         self._waiting_bytes = 0
 
     @property
@@ -207,6 +209,7 @@ class IndexFeed:
         destination = self._destinations[batch.destination]
         assert destination.sent is batch
         destination.sent = None
+        self.taken_rows += len(batch.rows)
         for row in batch.rows:
             self._count(row, -1)
         if not destination.waiting:

@@ -19,9 +19,9 @@ def shrink_limits(patch: pytest.MonkeyPatch, dice: Random) -> None:
     request_rows = dice.randint(1, 4)
     patch.setattr(index_feed, "REQUEST_ROWS_MAX", request_rows)
     patch.setattr(index_feed, "WAITING_ROWS_MAX", 3 * request_rows)
-    patch.setattr(propagation, "SLICE_ROWS", dice.randint(1, 6))
+    patch.setattr(propagation, "SLICE_ITEMS", dice.randint(1, 6))
     patch.setattr(propagation, "TOUCHED_ROWS", 2)
-    patch.setattr(propagation, "NOTE_POSITIONS", 4)
+    patch.setattr(propagation, "NOTE_ROWS", 4)
 
 
 @settings(deadline=None, max_examples=50, phases=(Phase.explicit, Phase.reuse, Phase.generate))
