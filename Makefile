@@ -1,7 +1,7 @@
 # A menu. What a line does stands in tools/, so that it can be read, tested and run without make.
 # ARGS goes to the command behind the target:  make up ARGS="--port 9000 --nodes-per-zone 2"   make unit ARGS="-k number"
 .DEFAULT_GOAL := help
-.PHONY: help up test test-full lint types unit property integration conformance parity test-clients simulation sim sim-mutants chaos bench proto clean
+.PHONY: help up test test-full lint types unit property integration conformance fuzz parity test-clients simulation sim sim-mutants chaos bench proto clean
 
 READY_TO_RUN := .venv/.ready-to-run
 READY_TO_DEVELOP := .venv/.ready-to-develop
@@ -38,6 +38,9 @@ conformance: $(READY_TO_DEVELOP)   ## boto3 against an endpoint; ARGS="--url URL
 
 test-clients: $(READY_TO_DEVELOP)  ## boto3, AWS CLI, lib-dynamodb, PynamoDB and others, each in an environment of its own
 	tools/test clients $(ARGS)
+
+fuzz: $(READY_TO_DEVELOP)          ## arbitrary bytes against HTTP, JSON, expressions and keys: SECONDS=600
+	.venv/bin/python -m tests.fuzz $(or $(SECONDS),60) $(ARGS)
 
 parity: $(READY_TO_DEVELOP)        ## the Parity Suite against a fresh cluster: PARITY_DIR=its directory, packages installed
 	@.venv/bin/python tools/parity.py $(PARITY_DIR) $(ARGS)

@@ -1,0 +1,1 @@
+"""Fuzzing: arbitrary bytes against what reads bytes of strangers. `make fuzz SECONDS=600`."""
