@@ -1,28 +1,24 @@
-"""Transactions as boto3 sees them, over tables of several partitions."""
+"""Transactions over tables of several partitions. Case numbers are those of the list of cases."""
 
 from __future__ import annotations
 
+import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from trizone import Cluster
+from tests.conformance.support import Client, random_name
 
 MISSING, PRESENT = "attribute_not_exists(id)", "attribute_exists(id)"
 
 
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    with Cluster() as cluster:
-        yield cluster.client()
-
-
-def make_table(client: Any, **members: Any) -> str:
-    name = f"table-{uuid.uuid4()}"
+def make_table(client: Client, **members: Any) -> str:
+    """A table with partition key id, unless told otherwise; active."""
+    name = random_name()
     client.create_table(
         TableName=name,
         BillingMode="PAY_PER_REQUEST",
@@ -32,17 +28,36 @@ def make_table(client: Any, **members: Any) -> str:
             **members,
         },
     )
+    client.get_waiter("table_exists").wait(TableName=name)
     return name
 
 
 @pytest.fixture(scope="module")
-def table(client: Any) -> str:
-    return make_table(client)
+def table(client: Client) -> Iterator[str]:
+    name = make_table(client)
+    yield name
+    client.delete_table(TableName=name)
 
 
 @pytest.fixture(scope="module")
-def other(client: Any) -> str:
-    return make_table(client)
+def other(client: Client) -> Iterator[str]:
+    name = make_table(client)
+    yield name
+    client.delete_table(TableName=name)
+
+
+@pytest.fixture
+def make(client: Client) -> Iterator[Callable[..., str]]:
+    """`make_table`, for tables that go with the test."""
+    made: list[str] = []
+
+    def made_table(**members: Any) -> str:
+        made.append(make_table(client, **members))
+        return made[-1]
+
+    yield made_table
+    for name in made:
+        client.delete_table(TableName=name)
 
 
 class Items:
@@ -79,17 +94,17 @@ def items(table: str) -> Items:
     return Items(table)
 
 
-def read(client: Any, items: Items, name: str) -> Any:
+def read(client: Client, items: Items, name: str) -> Any:
     """What is at a key, without the key; None if nothing is."""
     item = client.get_item(TableName=items.table, Key=items.key(name), ConsistentRead=True).get("Item")
     return None if item is None else {attribute: value for attribute, value in item.items() if attribute != "id"}
 
 
-def write(client: Any, *actions: dict[str, Any], **options: Any) -> Any:
+def write(client: Client, *actions: dict[str, Any], **options: Any) -> Any:
     return client.transact_write_items(TransactItems=list(actions), **options)
 
 
-def error_of(client: Any, *actions: dict[str, Any], **options: Any) -> dict[str, Any]:
+def error_of(client: Client, *actions: dict[str, Any], **options: Any) -> dict[str, Any]:
     with pytest.raises(ClientError) as raised:
         write(client, *actions, **options)
     return dict(raised.value.response)
@@ -108,7 +123,7 @@ def codes(response: dict[str, Any]) -> list[str]:
 # --- all or nothing ---
 
 
-def test_all_actions_are_done_over_partitions_and_tables(client: Any, items: Items, other: str) -> None:
+def test_all_actions_are_done_over_partitions_and_tables(client: Client, items: Items, other: str) -> None:
     elsewhere = Items(other)
     write(client, *(items.put(str(number)) for number in range(10)), elsewhere.put("x"))
     write(
@@ -123,7 +138,7 @@ def test_all_actions_are_done_over_partitions_and_tables(client: Any, items: Ite
     assert read(client, elsewhere, "y") == {"n": {"N": "7"}}
 
 
-def test_a_hundred_actions(client: Any, items: Items) -> None:
+def test_a_hundred_actions(client: Client, items: Items) -> None:
     write(client, *(items.put(str(number)) for number in range(100)))
     gets = [items.get(str(number)) for number in range(100)]
     responses = client.transact_get_items(TransactItems=gets)["Responses"]
@@ -131,7 +146,7 @@ def test_a_hundred_actions(client: Any, items: Items) -> None:
 
 
 @pytest.mark.parametrize("others", [0, 8])  # alone, or with items of other partitions
-def test_one_failed_condition_cancels_all(client: Any, items: Items, others: int) -> None:
+def test_one_failed_condition_cancels_all(client: Client, items: Items, others: int) -> None:
     write(client, items.put("taken", v={"S": "old"}))
     more = [items.put(f"new {number}") for number in range(others)]
     taken = items.put("taken", MISSING, v={"S": "new"})
@@ -147,7 +162,7 @@ def test_one_failed_condition_cancels_all(client: Any, items: Items, others: int
     write(client, *more, items.put("taken"))
 
 
-def test_every_failure_is_told(client: Any, items: Items) -> None:
+def test_every_failure_is_told(client: Client, items: Items) -> None:
     """Case 106: positions, and nothing after an action that is not valid."""
     write(client, *(items.put(str(number), n={"S": "no number"}) for number in range(4)))
     response = error_of(
@@ -162,9 +177,8 @@ def test_every_failure_is_told(client: Any, items: Items) -> None:
     assert "incorrect data type" in response["CancellationReasons"][3]["Message"]
 
 
-def test_several_items_of_one_partition_key(client: Any) -> None:
-    name = make_table(
-        client,
+def test_several_items_of_one_partition_key(client: Client, make: Callable[..., str]) -> None:
+    name = make(
         KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
         AttributeDefinitions=[
             {"AttributeName": "id", "AttributeType": "S"},
@@ -177,9 +191,8 @@ def test_several_items_of_one_partition_key(client: Any) -> None:
     assert client.query(TableName=name, ConsistentRead=True, **condition)["Count"] == 20
 
 
-def test_indexes_follow(client: Any) -> None:
-    name = make_table(
-        client,
+def test_indexes_follow(client: Client, make: Callable[..., str]) -> None:
+    name = make(
         KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
         AttributeDefinitions=[{"AttributeName": each, "AttributeType": "S"} for each in ("id", "sk", "x")],
         LocalSecondaryIndexes=[
@@ -216,7 +229,7 @@ def test_indexes_follow(client: Any) -> None:
 # --- what is wrong with a request ---
 
 
-def test_an_item_may_be_named_once(client: Any, items: Items) -> None:
+def test_an_item_may_be_named_once(client: Client, items: Items) -> None:
     """Case 104."""
     for pair in (
         (items.put("a"), items.put("a")),
@@ -230,7 +243,7 @@ def test_an_item_may_be_named_once(client: Any, items: Items) -> None:
         client.transact_get_items(TransactItems=[items.get("a"), items.get("a")])
 
 
-def test_four_megabytes_of_payload(client: Any, items: Items) -> None:
+def test_four_megabytes_of_payload(client: Client, items: Items) -> None:
     """Case 105: what counts is the request, not the items that it deletes."""
     large = "x" * 100_000
     for start in range(0, 50, 10):
@@ -241,7 +254,7 @@ def test_four_megabytes_of_payload(client: Any, items: Items) -> None:
     assert read(client, items, "0") is None
 
 
-def test_put_too_large_is_the_request_s_fault_and_update_the_action_s(client: Any, items: Items) -> None:
+def test_put_too_large_is_the_request_s_fault_and_update_the_action_s(client: Client, items: Items) -> None:
     error = error_of(client, items.put("a", v={"S": "x" * 409_601}))["Error"]
     assert (error["Code"], error["Message"]) == (
         "ValidationException",
@@ -256,7 +269,7 @@ def test_put_too_large_is_the_request_s_fault_and_update_the_action_s(client: An
     )
 
 
-def test_expressions_are_the_request_s_fault_and_keys_the_action_s(client: Any, items: Items) -> None:
+def test_expressions_are_the_request_s_fault_and_keys_the_action_s(client: Client, items: Items) -> None:
     """Cases 18, 62, 74, 106."""
     put = items.put("a")["Put"]
     for wrong in (
@@ -278,7 +291,7 @@ def test_expressions_are_the_request_s_fault_and_keys_the_action_s(client: Any, 
     assert codes(dict(raised.value.response)) == ["ValidationError"]
 
 
-def test_an_action_is_one_thing(client: Any, items: Items) -> None:
+def test_an_action_is_one_thing(client: Client, items: Items) -> None:
     both = {**items.put("a"), **items.delete("b")}
     assert error_of(client, both)["Error"]["Message"] == (
         "TransactItems can only contain one of Check, Put, Update or Delete"
@@ -288,7 +301,7 @@ def test_an_action_is_one_thing(client: Any, items: Items) -> None:
     )
 
 
-def test_a_table_that_is_not_there(client: Any, items: Items) -> None:
+def test_a_table_that_is_not_there(client: Client, items: Items) -> None:
     error = error_of(client, items.put("a"), Items("no-such-table").put("a"))["Error"]
     assert (error["Code"], error["Message"]) == ("ResourceNotFoundException", "Requested resource not found")
     assert read(client, items, "a") is None
@@ -303,7 +316,7 @@ def spread(items: Items, count: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("count", [1, 9])
-def test_a_token_makes_a_transaction_happen_once(client: Any, items: Items, count: int) -> None:
+def test_a_token_makes_a_transaction_happen_once(client: Client, items: Items, count: int) -> None:
     """Cases 108 and 110: the replay is charged as a read, in steps of 4 KB."""
     token = str(uuid.uuid4())
     write(client, *(items.put(str(number), v={"S": "x" * 1_500}) for number in range(count)))
@@ -319,7 +332,7 @@ def test_a_token_makes_a_transaction_happen_once(client: Any, items: Items, coun
 
 
 @pytest.mark.parametrize("count", [1, 9])
-def test_a_token_of_a_cancelled_transaction_may_be_used_again(client: Any, items: Items, count: int) -> None:
+def test_a_token_of_a_cancelled_transaction_may_be_used_again(client: Client, items: Items, count: int) -> None:
     token = str(uuid.uuid4())
     actions = [items.put(str(number), MISSING) for number in range(count)]
     write(client, items.put("0"))
@@ -329,7 +342,7 @@ def test_a_token_of_a_cancelled_transaction_may_be_used_again(client: Any, items
     assert read(client, items, "0") == {}
 
 
-def test_a_token_has_at_most_36_characters(client: Any, items: Items) -> None:
+def test_a_token_has_at_most_36_characters(client: Client, items: Items) -> None:
     write(client, items.put("a"), ClientRequestToken="x" * 36)
     error = error_of(client, items.put("a"), ClientRequestToken="x" * 37)["Error"]
     assert error["Code"] == "ValidationException"
@@ -337,7 +350,7 @@ def test_a_token_has_at_most_36_characters(client: Any, items: Items) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 9])
-def test_concurrent_calls_with_one_token_run_once(client: Any, items: Items, count: int) -> None:
+def test_concurrent_calls_with_one_token_run_once(client: Client, items: Items, count: int) -> None:
     """Case 109."""
     token = str(uuid.uuid4())
     with ThreadPoolExecutor(8) as pool:
@@ -361,7 +374,7 @@ def only_conflicts(error: ClientError) -> None:
         }
 
 
-def test_concurrent_transactions_and_writes_conflict_or_follow_each_other(client: Any, items: Items) -> None:
+def test_concurrent_transactions_and_writes_conflict_or_follow_each_other(client: Client, items: Items) -> None:
     """Case 114: nothing is lost, and whoever is refused hears of a conflict."""
     names = [str(number) for number in range(6)]
     write(client, *(items.put(name, n={"N": "0"}) for name in names))
@@ -392,7 +405,7 @@ def test_concurrent_transactions_and_writes_conflict_or_follow_each_other(client
         assert read(client, items, name) == {"n": {"N": str(done + 1_000 * alone)}}
 
 
-def test_looks_at_several_items_never_see_half_a_transaction(client: Any, items: Items) -> None:
+def test_looks_at_several_items_never_see_half_a_transaction(client: Client, items: Items) -> None:
     names = [str(number) for number in range(6)]
     write(client, *(items.put(name, n={"N": "0"}) for name in names))
 
@@ -419,7 +432,7 @@ def test_looks_at_several_items_never_see_half_a_transaction(client: Any, items:
     assert reader(0) == 0
 
 
-def test_a_look_at_what_is_missing_and_at_parts(client: Any, items: Items, other: str) -> None:
+def test_a_look_at_what_is_missing_and_at_parts(client: Client, items: Items, other: str) -> None:
     """Case 149: what is not there costs 2 units as well."""
     elsewhere = Items(other)
     write(client, items.put("a", x={"S": "1"}, y={"S": "2"}), elsewhere.put("b"))
@@ -447,6 +460,8 @@ def test_a_look_at_what_is_missing_and_at_parts(client: Any, items: Items, other
     ]
 
 
-def test_the_ledger_is_nobody_s_table(client: Any, items: Items) -> None:
+def test_the_ledger_is_nobody_s_table(client: Client, items: Items) -> None:
     write(client, *spread(items, 9))
-    assert all(name.startswith("table-") for name in client.list_tables()["TableNames"])
+    names = [name for page in client.get_paginator("list_tables").paginate() for name in page["TableNames"]]
+    assert items.table in names
+    assert all(re.fullmatch(r"[a-zA-Z0-9_.-]{3,255}", name) for name in names)
