@@ -39,6 +39,8 @@ DECIDE_SECONDS_MAX = 30.0
 FINISH_SECONDS_MAX = 30.0
 """How long the parts of a committed transaction are asked to apply it before the client hears that it is not known."""
 FINISH_PAUSE_SECONDS = 0.1
+FREE_SECONDS = 1.0
+"""How long the client of a cancelled transaction waits for its items to be free."""
 ATTEMPTS_MAX = 5
 JOIN_SECONDS = 5.0
 """How long a call waits for another one with the same token."""
@@ -185,9 +187,12 @@ class Coordinator:
         return True
 
     async def _take_marks_away(self, attempt: bytes) -> None:
+        """Free the items, so that the client's next try does not meet them held. A part that does not answer soon is
+        left to those who find its marks."""
         topology = self._context.catalog.topology
-        with contextlib.suppress(ApiError):
-            await finish(self._executor, topology, attempt, self._items, commit=False)
+        with contextlib.suppress(ApiError, TimeoutError):
+            async with asyncio.timeout(FREE_SECONDS):
+                await finish(self._executor, topology, attempt, self._items, commit=False)
 
     # --- transactions that others began ---
 

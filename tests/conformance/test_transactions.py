@@ -1,4 +1,4 @@
-"""Transactions over tables of several partitions. Case numbers are those of the list of cases."""
+"""Transactions over tables of several partitions."""
 
 from __future__ import annotations
 
