@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -420,19 +421,22 @@ def test_batches_of_nothing(client: Client, operation: str, tables: Any) -> None
         getattr(client, operation)(RequestItems=dict.fromkeys(tables, empty))
 
 
-def test_a_batch_of_several_tables_keeps_them_apart(client: Client, simple: str, strings: str) -> None:  # case 80
-    p = s()
-    client.batch_write_item(
-        RequestItems={
-            simple: [{"PutRequest": {"Item": {"p": p, "x": s("simple")}}}],
-            strings: [{"PutRequest": {"Item": {"p": p, "c": s("c"), "x": s("strings")}}}],
-        }
-    )
-    answer = client.batch_get_item(
-        RequestItems={simple: {"Keys": [{"p": p}]}, strings: {"Keys": [{"p": p, "c": s("c")}]}}
-    )
-    shown = {table: [item["x"]["S"] for item in items] for table, items in answer["Responses"].items()}
-    assert shown == {simple: ["simple"], strings: ["strings"]}
+def test_batches_at_once_keep_tables_apart(client: Client, simple: str, strings: str, numbers: str) -> None:
+    """Case 80."""
+    tables = {simple: {}, strings: {"c": s("c")}, numbers: {"c": n(1)}}
+
+    def write_and_read(number: int) -> dict[str, list[str]]:
+        p = s()
+        items = {table: {"p": p, **rest, "x": s(f"{table} {number}")} for table, rest in tables.items()}
+        puts = {table: [{"PutRequest": {"Item": item}}] for table, item in items.items()}
+        assert not client.batch_write_item(RequestItems=puts)["UnprocessedItems"]
+        keys = {table: {"Keys": [{"p": p, **rest}], "ConsistentRead": True} for table, rest in tables.items()}
+        answer = client.batch_get_item(RequestItems=keys)["Responses"]
+        return {table: [item["x"]["S"] for item in found] for table, found in answer.items()}
+
+    with ThreadPoolExecutor(8) as threads:
+        for number, shown in enumerate(threads.map(write_and_read, range(64))):
+            assert shown == {table: [f"{table} {number}"] for table in tables}
 
 
 # --- cases 100, 101: segments ---

@@ -2,7 +2,8 @@
 
 Each target gets its share of the time in a process of its own: half of it with atheris, which looks for inputs that
 reach new code, if it is installed (pip install atheris), and half, or all, with hypothesis. Inputs that reached
-something new are kept in $TRIZONE_FUZZ or ~/.cache/trizone-fuzz. Leaves with status 1 when a target failed, and shows the input.
+something new are kept in $TRIZONE_FUZZ or ~/.cache/trizone-fuzz. Leaves with status 1 when a target failed, and shows
+the input.
 """
 
 from __future__ import annotations
