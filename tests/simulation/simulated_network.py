@@ -47,6 +47,7 @@ class SimulatedNetwork:
         self.context = Context()
         """In which the network itself acts: it is nobody's process."""
         self._slow: dict[str, float] = {}
+        self._slow_links: dict[tuple[str, str], float] = {}
         self._listening: dict[str, SimulatedServer] = {}
         self._next_port = 1000
 
@@ -64,10 +65,15 @@ class SimulatedNetwork:
         """Every message from and to this machine takes so much longer."""
         self._slow[machine] = seconds
 
+    def slow_link(self, source: str, target: str, seconds: float) -> None:
+        """So does every message from `source` to `target`, and none the other way."""
+        self._slow_links[source, target] = seconds
+
     def mend(self) -> None:
         """All links work again."""
         self.weather = Weather()
         self._slow.clear()
+        self._slow_links.clear()
 
     def is_cut(self, source: str, target: str) -> bool:
         """Whether what `source` sends to `target` vanishes."""
@@ -82,6 +88,7 @@ class SimulatedNetwork:
         """How long the next message takes."""
         weather = self.weather
         more = self._slow.get(source, 0.0) + self._slow.get(target, 0.0) if self._slow else 0.0
+        more += self._slow_links.get((source, target), 0.0)
         if weather.slow_share and self.random.random() < weather.slow_share:
             return more + self.random.uniform(weather.delay_max, weather.slow_max)
         return more + self.random.uniform(weather.delay_min, weather.delay_max)

@@ -27,6 +27,7 @@ DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {
     "leader cut off with a router": 2,
     "leader cut off, its voter restarted": 1,
     "leader cut off after handing over": 1,
+    "leader hears late, then is not heard": 1,
     "cut one way": 3,
     "cut a pair": 2,
     "broken connections": 3,
@@ -78,6 +79,7 @@ class Storm:
             "leader cut off with a router": self._leader_cut_off,
             "leader cut off, its voter restarted": self._leader_cut_off_and_voter_restarted,
             "leader cut off after handing over": self._leader_cut_off_after_handing_over,
+            "leader hears late, then is not heard": self._leader_hears_late,
             "cut one way": self._cut_one_way,
             "cut a pair": self._cut_a_pair,
             "broken connections": self._broken_connections,
@@ -286,6 +288,21 @@ class Storm:
             leader.hand_over_all()
             if await self._last(0.002, 0.03):
                 await self._cut(self._cluster.network.weather.cut, self._around(leader, self._router()), 0.3, 1.5)
+
+    async def _leader_hears_late(self) -> None:
+        """Answers to its beats, and later the news of its successor, take long to reach a leader."""
+        leader = self._leader()
+        if leader is None:
+            return
+        network, router, late = self._cluster.network, self._router(), self._random.uniform(0.3, 0.5)
+        others = [node.name for node in self._cluster.nodes if node is not leader]
+        for other in others:
+            network.slow_link(other, leader.name, late)
+        if await self._last(0.8, 1.2):
+            heard = {(other, leader.name) for other in others}
+            await self._cut(network.weather.cut, self._around(leader, router) - heard, 0.9, 1.6)
+        for other in others:
+            network.slow_link(other, leader.name, 0.0)
 
     async def _split(self) -> None:
         """Routers still reach it: a leader that does not know that it was deposed."""
