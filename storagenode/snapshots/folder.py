@@ -128,7 +128,10 @@ class SnapshotReader:
 
 
 class SnapshotFolder:
-    """What `open` finds, and what is added. A replica has one snapshot, and two for a moment while one replaces it."""
+    """What `open` finds, and what is added.
+
+    A replica has one snapshot; another one while that replaces it, or is fetched from its leader.
+    """
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
@@ -176,7 +179,9 @@ class SnapshotFolder:
     def add(self, replica: int, manifest: Manifest) -> Snapshot:
         """What a writer has finished is there from now on."""
         snapshot = Snapshot(replica, manifest)
-        self._of(manifest.partition, replica).append(snapshot)
+        snapshots = self._of(manifest.partition, replica)
+        snapshots.append(snapshot)
+        snapshots.sort(key=lambda snapshot: snapshot.position)
         return snapshot
 
     def read(self, snapshot: Snapshot) -> SnapshotReader:
@@ -194,10 +199,11 @@ class SnapshotFolder:
             for number in range(snapshot.manifest.chunks):
                 yield reader.chunk(number)
 
-    def keep_newest(self, partition: int, replica: int) -> None:
-        """Remove all but the newest snapshot of a replica."""
-        for snapshot in self._of(partition, replica)[:-1]:
-            self.remove(snapshot)
+    def remove_older(self, than: Snapshot) -> None:
+        """Remove the snapshots of the same replica that this one replaces."""
+        for snapshot in self.all(than.partition, than.replica):
+            if snapshot.position < than.position:
+                self.remove(snapshot)
 
     def remove_all(self, partition: int, replica: int) -> None:
         """The replica was dropped by order: its snapshots go."""

@@ -200,7 +200,7 @@ class Installer:
                 return
             hosted.perform(hosted.replica.install(snapshot.position, snapshot.manifest.epoch))
             await self._keeper.flushed()
-            await self._executor.run(partial(self._folder.keep_newest, hosted.partition_id, hosted.replica.replica))
+            await self._executor.run(partial(self._folder.remove_older, snapshot))
             while not await self._replace_store(hosted, snapshot):
                 await self._host.sleep(RETRY_SECONDS)
         self.installed += 1

@@ -142,7 +142,7 @@ class SnapshotKeeper:
         ready = [
             hosted
             for hosted in self._host.hosted_all()
-            if not hosted.replica.lacks_state and self._not_before.get(hosted.partition_id, now) <= now
+            if _has_state(hosted) and self._not_before.get(hosted.partition_id, now) <= now
         ]
         for hosted in ready:
             logged = log.appended_bytes(hosted.partition_id) - self._logged_at.get(hosted.partition_id, 0)
@@ -203,7 +203,7 @@ class SnapshotKeeper:
         async with self.bulk:
             partition = hosted.partition_id
             self._wanted.pop(partition, None)
-            if hosted.dropped or hosted.replica.lacks_state:
+            if not _has_state(hosted):
                 return
             await self._sync(hosted)
             try:
@@ -219,15 +219,15 @@ class SnapshotKeeper:
 
     async def _take(self, hosted: HostedReplica) -> Snapshot | None:
         partition, replica = hosted.partition_id, hosted.replica.replica
-        newest = self._folder.newest(partition, replica)
         logged = self._host.log.appended_bytes(partition)
-        if hosted.dropped:
+        if not _has_state(hosted):
             return None
         copy = hosted.store.copy()
         try:
-            if newest is None or newest.position < copy.applied.position:
-                made = await self._write(hosted, copy)
-                newest = self._folder.add(replica, made)
+            same = [each for each in self._folder.all(partition, replica) if each.position == copy.applied.position]
+            if copy.applied.position == 0:
+                return None
+            newest = same[0] if same else self._folder.add(replica, await self._write(hosted, copy))
         finally:
             copy.close()
         if hosted.dropped:
@@ -237,7 +237,7 @@ class SnapshotKeeper:
         if newest.position > self._host.log.snapshot_position(partition):
             self._host.log.append_snapshot(partition, newest.manifest.epoch, newest.position)
             await self.flushed()
-        await self._executor.run(partial(self._folder.keep_newest, partition, replica))
+        await self._executor.run(partial(self._folder.remove_older, newest))
         self.taken += 1
         return newest
 
@@ -340,6 +340,11 @@ class SnapshotKeeper:
             if due := [entry for entry in entries if entry.position <= applied]:
                 shadow.apply(due)
         return False
+
+
+def _has_state(hosted: HostedReplica) -> bool:
+    """Whether the replica's state is its own and is to stay: not while another one's is fetched for it."""
+    return not hosted.dropped and not hosted.replica.lacks_state and hosted.replica.wanted_snapshot is None
 
 
 def _any(_node: int) -> bool:

@@ -252,8 +252,7 @@ def test_a_newer_one_does_not_disturb_the_one_under_way() -> None:
 
         def newer(number: int, reply: Reply) -> Reply:
             if number == 3:
-                transfer.source.put(20, b"newer")
-                transfer.source.folder.keep_newest(PARTITION, LEADER)
+                transfer.source.folder.remove_older(transfer.source.put(20, b"newer"))
             return reply
 
         transfer.wire.fault = newer
