@@ -21,8 +21,11 @@ from router.plan import Call
 from tests.unit.router_fakes import ManualClock
 from tests.unit.router_plans import TABLES, PlanCatalog
 
-SHAPES = model()["services"]["DynamoDB_20120810"]["shapes"]
-INPUTS = model()["services"]["DynamoDB_20120810"]["operations"]
+SERVICES = model()["services"]
+# Where both services name a shape alike, DynamoDB's is as good: requests only have to be almost right.
+SHAPES = {name: shape for service in reversed(SERVICES.values()) for name, shape in service["shapes"].items()}
+INPUTS = {operation: shape for service in SERVICES.values() for operation, shape in service["operations"].items()}
+TARGETS = {operation: name for name, service in SERVICES.items() for operation in service["operations"]}
 NAMES = [*(table.name for table in TABLES), "missing", "ab", "arn:aws:dynamodb:us-east-1:000000000000:table/hash"]
 ATTRIBUTES = ["pk", "sk", "a", "#a", ":v"]
 EXPRESSIONS = [
@@ -164,7 +167,7 @@ async def answered(operation: str, body: Any, empty: bool) -> Answer:
         random=SeededRandom(1),
     )
     answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-    headers = {b"x-amz-target": b"DynamoDB_20120810." + operation.encode()}
+    headers = {b"x-amz-target": f"{TARGETS[operation]}.{operation}".encode()}
     gateway.handle(Received(b"POST", b"/", headers, orjson.dumps(body)), answer.set_result)
     return await asyncio.wait_for(answer, 5)
 
