@@ -16,7 +16,10 @@ import os
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
 
 from trizone.errors import CommandError
 
@@ -26,6 +29,10 @@ OWN_NAMES = {"lock", "config", "logs"}
 LOCK_PATIENCE_S = 3.0
 """After a launcher was killed, its children need a moment to follow it."""
 
+T = TypeVar("T")
+Ports = dict[str, dict[str, Annotated[int, Meta(ge=1, le=65_535)]]]
+"""What ports.json says: ports by process and purpose."""
+
 
 @dataclass
 class ClusterFile:
@@ -33,8 +40,8 @@ class ClusterFile:
 
     cluster_id: str
     region: str
-    zones: list[str]
-    nodes_per_zone: int
+    zones: Annotated[list[str], Meta(min_length=1)]
+    nodes_per_zone: Annotated[int, Meta(ge=1)]
     format: int = FORMAT
 
 
@@ -149,37 +156,33 @@ class DataDirectory:
 
     def cluster(self) -> ClusterFile | None:
         """What the first start laid down, or None before it. Raises CommandError when it cannot be understood."""
-        content = self._read(self._cluster_file)
+        content = self._read(self._cluster_file, dict[str, Any])
         if content is None:
             return None
         if content.get("format") != FORMAT:
             raise CommandError(
                 f"{self._cluster_file} has format {content.get('format')}, and this Trizone reads {FORMAT}."
             )
-        try:
-            return ClusterFile(**content)
-        except TypeError:
-            raise CommandError(f"{self._cluster_file} does not describe a cluster.") from None
+        return _converted(content, ClusterFile, self._cluster_file)
 
     def write_cluster(self, cluster: ClusterFile) -> None:
         """Lay down the cluster's id and shape."""
         write_json(self._cluster_file, asdict(cluster))
 
-    def ports(self) -> dict[str, dict[str, int]]:
-        """Ports of the last start, by process and purpose."""
-        return self._read(self.path / "ports.json") or {}
+    def ports(self) -> Ports:
+        """Ports of the last start. Empty when the file is damaged: others can be chosen."""
+        try:
+            return self._read(self.path / "ports.json", Ports) or {}
+        except CommandError:
+            return {}
 
-    def write_ports(self, ports: dict[str, dict[str, int]]) -> None:
+    def write_ports(self, ports: Ports) -> None:
         """Keep the ports for later starts."""
         write_json(self.path / "ports.json", ports)
 
     def run_file(self) -> RunFile | None:
         """The start that is running, or that was killed; see `in_use`."""
-        content = self._read(self.path / "run.json")
-        if content is None:
-            return None
-        processes = [ProcessRecord(**record) for record in content.pop("processes")]
-        return RunFile(**content, processes=processes)
+        return self._read(self.path / "run.json", RunFile)
 
     def write_run(self, run: RunFile) -> None:
         """Tell others, `trizone status` above all, what runs."""
@@ -189,16 +192,21 @@ class DataDirectory:
         """Nothing runs any more."""
         (self.path / "run.json").unlink(missing_ok=True)
 
-    def _read(self, path: Path) -> dict[str, Any] | None:
+    def _read(self, path: Path, kind: type[T]) -> T | None:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             raise CommandError(f"{path} cannot be read as JSON.") from None
-        if not isinstance(content, dict):
-            raise CommandError(f"{path} does not hold what Trizone writes there.")
-        return content
+        return _converted(content, kind, path)
+
+
+def _converted(content: Any, kind: type[T], path: Path) -> T:
+    try:
+        return msgspec.convert(content, kind)
+    except msgspec.ValidationError:
+        raise CommandError(f"{path} does not hold what Trizone writes there.") from None
 
 
 def _try_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:

@@ -70,11 +70,30 @@ def test_a_cluster_grows_but_neither_shrinks_nor_moves(directory: DataDirectory)
     assert found_or_founded(directory, UpOptions(directory.path)) == grown
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"format": 1}', '{"format": 999}'])
+WRONG_TYPES = '{"format": 1, "cluster_id": "a", "region": "b", "zones": 3, "nodes_per_zone": 1}'
+NO_NODES = '{"format": 1, "cluster_id": "a", "region": "b", "zones": ["c"], "nodes_per_zone": 0}'
+
+
+@pytest.mark.parametrize(
+    "content", ["{", "[]", "[" * 100_000, '{"format": 1}', '{"format": 999}', WRONG_TYPES, NO_NODES]
+)
 def test_a_damaged_cluster_file_is_said_to_be_one(directory: DataDirectory, content: str) -> None:
     (directory.path / "cluster.json").write_text(content)
     with pytest.raises(CommandError, match=r"cluster\.json"):
         directory.cluster()
+
+
+@pytest.mark.parametrize("content", ["", "7", '{"a": 5}', '{"a": {"listen": "x"}}', '{"a": {"listen": 65536}}'])
+def test_damaged_ports_are_chosen_anew(directory: DataDirectory, content: str) -> None:
+    (directory.path / "ports.json").write_text(content)
+    assert directory.ports() == {}
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"endpoint": "a", "launcher": 1, "processes": [{}]}'])
+def test_a_damaged_run_file_is_said_to_be_one(directory: DataDirectory, content: str) -> None:
+    (directory.path / "run.json").write_text(content)
+    with pytest.raises(CommandError, match=r"run\.json"):
+        directory.run_file()
 
 
 def test_files_come_back_as_written(directory: DataDirectory) -> None:
