@@ -78,7 +78,7 @@ class OperationShape:
 
 def compile_service(service: dict[str, Any]) -> dict[str, OperationShape]:
     """The operations of one service of `model.json`, by name."""
-    compiler = _Compiler(service["shapes"])
+    compiler = _Compiler(service["shapes"], frozenset(service["operations"].values()))
     operations = {}
     for operation, name in service["operations"].items():
         members = service["shapes"][name]["members"] if name else {}
@@ -92,10 +92,12 @@ def compile_service(service: dict[str, Any]) -> dict[str, OperationShape]:
 
 
 class _Compiler:
-    """Makes `Shape`s from the model's entries; `AttributeValue`, the only recursive shape, is not entered."""
+    """Makes `Shape`s from the model's entries; `AttributeValue`, the only recursive shape, is not entered. `inputs` are
+    the names of whole requests' shapes."""
 
-    def __init__(self, model: dict[str, Any]) -> None:
+    def __init__(self, model: dict[str, Any], inputs: frozenset[str]) -> None:
         self._model = model
+        self.inputs = inputs
         self._shapes: dict[str, Shape] = {}
 
     def shape(self, name: str) -> Shape:
@@ -272,8 +274,9 @@ def _compile_structure(compiler: _Compiler, name: str, entry: dict[str, Any]) ->
     shapes = {member: compiler.member(name, member, shape) for member, shape in entry["members"].items()}
     checks = {member: shape.check for member, shape in shapes.items()}
     integers = {member for member, shape in shapes.items() if shape.type in INTEGER_BITS}
-    # A missing TableName has texts of its own, see check_table_name.
-    own_text = {"TableName"} if entry["members"].get("TableName") == "TableArn" else set()
+    # A request's missing TableName has texts of its own, see check_table_name.
+    names_table = name in compiler.inputs and entry["members"].get("TableName") == "TableArn"
+    own_text = {"TableName"} if names_table else set()
     required = [*entry.get("required", ()), *rules.REQUIRED.get(name, ())]
     required = [member for member in required if member not in own_text]
     first = rules.MEMBER_ORDER.get(name, ())

@@ -37,7 +37,6 @@ _CODES = {
     "TransactionConflictException": "TransactionConflict",
     "AccessDeniedException": "AccessDenied",
     "ValidationException": "ValidationError",
-    "SerializationException": "ValidationError",
 }
 
 
@@ -86,6 +85,8 @@ def _parsed(body: dict[str, Any]) -> _Member:
         member.statement = parsed.statement
         member.values = parsed.fill(body.get("Parameters"))
     except ApiError as error:
+        if error.type == "SerializationException":
+            raise  # the request itself cannot be read
         member.error = error
     return member
 

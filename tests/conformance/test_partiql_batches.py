@@ -36,6 +36,12 @@ def test_a_batch_of_reads(client: Client, strings: str) -> None:
     assert answer["ConsumedCapacity"] == [{"TableName": strings, "CapacityUnits": 2}]
 
 
+def test_a_batch_that_cannot_be_read(client: Client, simple: str) -> None:
+    """A value that is not of its type spoils the whole request, not its statement alone."""
+    with refused("SerializationException"):
+        batch(client, {"Statement": f'SELECT * FROM "{simple}" WHERE p = ?', "Parameters": [{"S": 1}]})
+
+
 def test_a_batch_of_writes(client: Client, simple: str) -> None:
     p, q, r = random_name(), random_name(), random_name()
     for each in (q, r):

@@ -309,3 +309,11 @@ def test_a_long_list_is_cut_and_still_ends_as_one() -> None:
     assert text.startswith("Value '[Put(tableName=t), ")
     assert "]' at 'transactItems' failed" in text
     assert len(text) < VALUE_TEXT_MAX + 200
+
+
+@pytest.mark.parametrize("table", [{}, {"TableName": None}])
+def test_a_member_of_a_transaction_names_its_table(table: dict[str, Any]) -> None:
+    members = {"TransactItems": [{"Get": {"Key": {"pk": {"S": "x"}}, **table}}]}
+    found = error("TransactGetItems", members)
+    text = f"1 validation error detected: Value null at 'transactItems.1.member.get.tableName' {NULL}"
+    assert (found.type, found.message) == ("ValidationException", text)
