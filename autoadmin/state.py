@@ -64,7 +64,7 @@ class LmdbState:
     """The state in an LMDB environment of its own, which one process holds at a time."""
 
     def __init__(self, directory: str) -> None:
-        """Open or make it. Raises StateError when another process has it."""
+        """Open or make it. Raises StateError when another process has it, or it is damaged."""
         os.makedirs(directory, exist_ok=True)
         self._directory = directory
         self._lock = os.open(f"{directory}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -73,17 +73,24 @@ class LmdbState:
         except BlockingIOError:
             os.close(self._lock)
             raise StateError(f"The data directory {directory} is in use by another auto-admin.") from None
-        self._environment = lmdb.open(f"{directory}/state", map_size=MAP_BYTES, lib_version=1)
+        try:
+            self._environment = lmdb.open(f"{directory}/state", map_size=MAP_BYTES, lib_version=1)
+        except lmdb.Error as error:
+            os.close(self._lock)
+            raise _damaged(directory, error) from error
         _sync_directory(directory)
 
     def load(self) -> Catalog | None:
         """The catalog as of the last change. Raises StateError when a record is damaged."""
-        with self._environment.begin() as transaction:
-            content = transaction.get(_CATALOG)
-            if content is None:
-                return None
-            head = msgspec.json.decode(self._checked(_CATALOG, content), type=_Head)
-            records = [(key, self._checked(key, value)) for key, value in transaction.cursor() if key != _CATALOG]
+        try:
+            with self._environment.begin() as transaction:
+                content = transaction.get(_CATALOG)
+                if content is None:
+                    return None
+                head = msgspec.json.decode(self._checked(_CATALOG, content), type=_Head)
+                records = [(key, self._checked(key, value)) for key, value in transaction.cursor() if key != _CATALOG]
+        except lmdb.Error as error:
+            raise _damaged(self._directory, error) from error
         if head.format != FORMAT:
             raise StateError(f"{self._directory} is of format {head.format}; this auto-admin reads format {FORMAT}.")
         update = CatalogUpdate(
@@ -125,8 +132,15 @@ class LmdbState:
     def _checked(self, key: bytes, value: bytes) -> bytes:
         body = value[_CHECKSUM_BYTES:]
         if _with_checksum(key, body) != value:
-            raise StateError(f"The record {key!r} in {self._directory} is damaged.")
+            raise _damaged(self._directory, f"the record {key!r} is not what was written")
         return body
+
+
+def _damaged(directory: str, reason: object) -> StateError:
+    return StateError(
+        f"The state in {directory} is damaged ({reason}): move the folder {directory}/state away, and auto-admin takes "
+        "the newest catalog that the storage nodes hold."
+    )
 
 
 class MemoryState:

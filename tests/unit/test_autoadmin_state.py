@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -108,3 +109,19 @@ def test_a_follower_at_any_version_is_brought_to_the_newest() -> None:
             for table in (1, 2):
                 assert caught_up.partitions_of(table) == catalog.topology.partitions_of(table)
         versions.append(catalog)
+
+
+def test_a_damaged_environment_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "data.mdb").write_bytes(b"not an environment" * 1000)
+    with pytest.raises(StateError, match=r"move the folder .*/state away"):
+        LmdbState(str(tmp_path))
+
+
+def test_an_environment_that_was_cut_says_what_to_do(tmp_path: Path) -> None:
+    store = LmdbState(str(tmp_path))
+    store.save(changes.first_change(CLUSTER))
+    store.close()
+    os.truncate(tmp_path / "state" / "data.mdb", 2 * os.sysconf("SC_PAGE_SIZE"))  # its two heads, and no tree
+    with pytest.raises(StateError, match=r"move the folder .*/state away"):
+        LmdbState(str(tmp_path)).load()
