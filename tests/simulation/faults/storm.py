@@ -85,6 +85,7 @@ class Storm:
             "broken connections": self._broken_connections,
             "slow network": self._slow_network,
             "slow machine": self._slow_machine,
+            "slow way from a router": self._slow_way_from_router,
             "stopped process": self._stopped_process,
             "leader suspended with a router": self._leader_suspended,
             "slow disk": self._slow_disk,
@@ -349,6 +350,13 @@ class Storm:
         network.slow_down(machine.name, self._random.choice((0.02, 0.1, 0.3)))
         if await self._last(0.5, 4.0):
             network.slow_down(machine.name, 0.0)
+
+    async def _slow_way_from_router(self) -> None:
+        """What it asks two nodes at once reaches one of them much later than the other."""
+        network, router, node = self._cluster.network, self._router(), self._node()
+        network.slow_link(router.name, node.name, self._random.uniform(0.05, 0.3))
+        if await self._last(0.5, 4.0):
+            network.slow_link(router.name, node.name, 0.0)
 
     async def _lost_clients(self) -> None:
         for client in self._clients:

@@ -1,10 +1,11 @@
 """Two are on duty, and each may leave while the other stays: the write skew that condition checks are there to refuse.
 
-Whoever leaves writes only the own item and only checks the other's, so that no two requests write the same one.
+Whoever leaves writes only the own item and only checks the other's, so that those who leave write no item in common.
 """
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -37,9 +38,12 @@ class DutyWorkload:
         self._random = random
 
     async def step(self) -> None:
-        """Somebody leaves or comes back, or somebody looks."""
-        pair, side = self._random.randrange(PAIRS), self._random.randrange(2)
-        await self._random.choices((self._leave, self._come_back, self._look), (4, 3, 3))[0](pair, side)
+        """Both try to leave, at the same moment; then somebody looks, and both come back."""
+        pair = self._random.randrange(PAIRS)
+        await asyncio.gather(self._leave(pair, 0), self._leave(pair, 1))
+        await self._look(pair)
+        for side in range(2):
+            await self._come_back(pair, side)
 
     async def _leave(self, pair: int, side: int) -> None:
         stays = "attribute_not_exists(away)"
@@ -57,7 +61,7 @@ class DutyWorkload:
     async def _come_back(self, pair: int, side: int) -> None:
         await self._call("UpdateItem", {**self._place(pair, side), "UpdateExpression": "REMOVE away"})
 
-    async def _look(self, pair: int, _side: int) -> None:
+    async def _look(self, pair: int) -> None:
         gets = [{"Get": self._place(pair, side)} for side in range(2)]
         reply = await self._call("TransactGetItems", {"TransactItems": gets})
         if reply is None or reply.error:
