@@ -210,16 +210,19 @@ async def _guarded(method: str, handler: Callable[[Any], Awaitable[Any]], argume
 class _GrpcServer:
     """A listening server."""
 
-    def __init__(self, server: aio.Server, service: _Service, address: str) -> None:
+    def __init__(self, server: aio.Server, service: _Service, address: str, serving: set[_GrpcServer]) -> None:
         self._server = server
         self._service = service
         self._address = address
+        self._serving = serving
+        serving.add(self)
 
     @property
     def address(self) -> str:
         return self._address
 
     async def stop(self) -> None:
+        self._serving.discard(self)
         for stream in set(self._service.streams):
             stream.close()
         await self._server.stop(0)
@@ -231,6 +234,7 @@ class GrpcTransport:
 
     def __init__(self) -> None:
         self._channels: dict[str, aio.Channel] = {}
+        self._serving: set[_GrpcServer] = set()
 
     async def serve(self, address: str, handlers: Handlers) -> Server:
         """Listen on "host:port"; port 0 picks a free one. Raises OSError when the port is taken."""
@@ -244,7 +248,7 @@ class GrpcTransport:
         if port == 0:
             raise OSError(errno.EADDRINUSE, f"cannot listen on {address}: the port is in use")
         await server.start()
-        return _GrpcServer(server, service, f"{address.rpartition(':')[0]}:{port}")
+        return _GrpcServer(server, service, f"{address.rpartition(':')[0]}:{port}", self._serving)
 
     async def call(self, address: str, method: str, message: bytes, timeout: float) -> bytes:  # noqa: ASYNC109
         """One request and its answer. Raises TransportError."""
@@ -280,7 +284,9 @@ class GrpcTransport:
         return _ClientStream(call, address)
 
     async def close(self) -> None:
-        """End every stream and connection that this end opened."""
+        """End every stream and connection that this end opened, and servers that a failure left running."""
+        for server in list(self._serving):
+            await server.stop()
         channels = list(self._channels.values())
         self._channels.clear()
         for channel in channels:

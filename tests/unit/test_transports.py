@@ -158,6 +158,16 @@ async def test_a_taken_port_is_an_os_error(pair: tuple[Transport, Transport]) ->
     await again.stop()
 
 
+async def test_closing_ends_servers_that_a_failure_left_running() -> None:
+    transport, caller = GrpcTransport(), GrpcTransport()
+    server = await transport.serve("127.0.0.1:0", Handlers(unary={"Text/Reverse": _reverse}))
+    assert await caller.call(server.address, "Text/Reverse", b"abc", 5) == b"cba"
+    await transport.close()
+    with pytest.raises(TransportError):
+        await caller.call(server.address, "Text/Reverse", b"abc", 1)
+    await caller.close()
+
+
 async def test_a_slow_reader_holds_its_sender_back() -> None:
     async def never_read(stream: Stream) -> None:
         await reading.wait()
