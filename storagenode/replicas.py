@@ -24,6 +24,7 @@ from replication.membership import Membership
 from replication.replica import Replica
 from replication.timing import Timing
 from storagenode.hosted import Host, HostedReplica
+from storagenode.log.errors import LogBroken, LogCorrupt
 from storagenode.log.node_log import RecoveredReplica
 from storagenode.peers import Peers
 from storagenode.snapshots.folder import SnapshotFolder
@@ -120,6 +121,12 @@ class Replicas:
     async def _open(self, partition: Partition, place: ReplicaPlace, topology: Topology) -> None:
         membership = Membership(tuple(member.replica for member in partition.replicas), partition.membership_version)
         store = await self._executor.run(partial(self._open_store, partition.id, place.replica))
+        if applied := store.applied().position:
+            store.close()
+            raise LogBroken(
+                f"the log holds nothing of partition {partition.id}, but position {applied} was applied, so that the "
+                f"log is lost: {LogCorrupt.REMEDY}"
+            )
         log = self._host.log
         log.open_partition(partition.id, place.replica)
         log.append_membership(partition.id, membership.version, membership.encode())

@@ -62,9 +62,13 @@ def up(options: UpOptions) -> int:
         directory = DataDirectory(path)
         directory.lock()
         stack.callback(directory.unlock)
-        cluster = found_or_founded(directory, options)
         holder = stack.enter_context(ports.hold(options.port))
-        return asyncio.run(Launcher(directory, cluster, options, holder).run())
+        try:
+            cluster = found_or_founded(directory, options)
+            launcher = Launcher(directory, cluster, options, holder)
+        except OSError as error:
+            raise CommandError(f"{directory} cannot be written to: {error.strerror}.") from None
+        return asyncio.run(launcher.run())
 
 
 def found_or_founded(directory: DataDirectory, options: UpOptions) -> ClusterFile:
@@ -107,6 +111,7 @@ class Launcher:
         self._run = RunFile(self.endpoint, os.getpid(), [member.record for member in self._members])
         self._children = {member.name: self._child(member) for member in self._members}
         self._asked_to_stop = 0.0
+        self._run_file_is_old = False
         self._stop = asyncio.Event()
 
     @property
@@ -129,8 +134,11 @@ class Launcher:
         member.record.pid = self._children[member.name].pid
         try:
             self._directory.write_run(self._run)
+            self._run_file_is_old = False
         except OSError as error:  # a full disk must not end the supervision
-            say(f"{self._directory} cannot be written to: {error.strerror}. What `trizone status` says is old.")
+            if not self._run_file_is_old:
+                say(f"{self._directory} cannot be written to: {error.strerror}. What `trizone status` says is old.")
+            self._run_file_is_old = True
 
     async def run(self) -> int:
         """Start everything, report, wait for the end, stop everything; the exit code."""
@@ -149,7 +157,7 @@ class Launcher:
             await asyncio.gather(*tasks)
             tails.cancel()
             self._directory.clear_run()
-        failures = [child.failure for child in self._children.values() if child.failure]
+        failures = [f"{name}: {child.failure}" for name, child in self._children.items() if child.failure]
         if failures:
             raise CommandError(failures[0])
         return 0

@@ -140,6 +140,7 @@ def test_the_port_is_taken(tmp_path: Path) -> None:
         refused = finished("up", "--port", str(port), "--data", str(tmp_path / "data"))
     assert refused.returncode == 2
     assert refused.stderr == f"Port {port} of 127.0.0.1 is taken; name another with --port.\n"
+    assert not (tmp_path / "data" / "cluster.json").exists()
 
 
 def test_a_port_of_another_cluster_is_taken(client: Any, data: Path, tmp_path: Path) -> None:
@@ -233,3 +234,20 @@ def test_settings_that_do_not_exist_stop_a_service(tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert ended.stderr.count("\n") == 1
     assert "speed" in ended.stderr
+
+
+def test_a_node_whose_log_was_lost_says_so(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with running("--port", "0", "--data", str(data)) as up:
+        client = connect(up.endpoint())
+        create_table(client)
+        for number in range(20):  # some in every partition
+            put(client, f"before {number}")
+        assert up.stop() == 0
+    for segment in (data / "nodes" / "us-east-1b-1" / "log").iterdir():
+        os.truncate(segment, 0)
+    ended = finished("up", "--port", "0", "--data", str(data))
+    assert ended.returncode == 2
+    (said,) = (line for line in ended.stderr.splitlines() if line.startswith("us-east-1b-1: "))
+    assert "log is lost" in said
+    assert "move the node's data folder away" in said
