@@ -15,7 +15,8 @@ import sys
 from pathlib import Path
 
 ENGINES = ("atheris", "hypothesis")
-GRACE_SECONDS = 60
+GRACE_SECONDS = 600
+"""The engines end by themselves; on a busy machine, a round that has begun takes its time."""
 
 
 def engines() -> list[str]:

@@ -3,16 +3,25 @@ until the time is over."""
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
+from types import FrameType
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from tests.fuzz.targets import TARGETS, seeds
 
-EXAMPLES = 2_000
+EXAMPLES = 250
 """Inputs of one round; each round has another seed."""
+HANG_CPU_SECONDS = 20
+"""Counted in the processor's time, so that a busy machine is no hang."""
+
+
+def hangs(_signal: int, _frame: FrameType | None) -> None:
+    """One input has taken too long."""
+    raise TimeoutError(f"an input takes over {HANG_CPU_SECONDS} s")
 
 
 def inputs(target: str) -> st.SearchStrategy[bytes]:
@@ -35,6 +44,7 @@ def inputs(target: str) -> st.SearchStrategy[bytes]:
 
 def main(target: str, seconds: str) -> None:
     """Raises what the target raises, with the smallest input that does it."""
+    signal.signal(signal.SIGPROF, hangs)
     deadline = time.monotonic() + float(seconds)
     rounds = 0
     while time.monotonic() < deadline:
@@ -49,7 +59,9 @@ def main(target: str, seconds: str) -> None:
         )
         @given(inputs(target))
         def try_inputs(data: bytes) -> None:
+            signal.setitimer(signal.ITIMER_PROF, HANG_CPU_SECONDS)
             TARGETS[target](data)
+            signal.setitimer(signal.ITIMER_PROF, 0)
 
         try_inputs()
         rounds += 1
