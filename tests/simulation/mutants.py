@@ -119,7 +119,7 @@ def acknowledge_before_the_flush() -> Iterator[None]:
         yield
 
 
-@_mutant(_LOST_FLUSHES)
+@_mutant({"leader forgets, its witness is away": 1.0}, pause=(2.0, 5.0))
 def count_the_own_log_before_the_flush() -> Iterator[None]:
     """A leader counts its own entries as soon as they are in memory."""
 
@@ -144,7 +144,7 @@ def believe_a_commit_beyond_what_matches() -> Iterator[None]:
 # --- elections ---
 
 
-@_mutant(_SPLITS, clients=20, think=(0.02, 0.2), silence=0.1)
+@_mutant({"voter restarted between two leaders": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.5, 3.5))
 def ignore_the_epoch_on_append() -> Iterator[None]:
     """A follower takes entries of a leader that was deposed."""
 
@@ -253,7 +253,7 @@ def resume_reads_after_a_hand_over() -> Iterator[None]:
 # --- what is applied, and what is read ---
 
 
-@_mutant(_ELECTIONS)
+@_mutant({"leader cut off with a router": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.0, 2.5))
 def read_unapplied_state() -> Iterator[None]:
     """Reads see writes that are still under way."""
 
@@ -267,7 +267,7 @@ def read_unapplied_state() -> Iterator[None]:
         yield
 
 
-@_mutant(_ELECTIONS, think=(0.0, 0.02))
+@_mutant({"leader cut off with a router": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.0, 2.5))
 def refuse_by_a_write_under_way() -> Iterator[None]:
     """A refusal that rests on a write under way does not wait for it."""
 
@@ -344,9 +344,9 @@ def forget_operation_ids_at_restart() -> Iterator[None]:
     """Operation ids are not read back from the store."""
 
     def make(original: Any) -> Any:
-        def start(self: Partition, store: Any) -> None:
+        def start(self: Partition, store: Any, *others: Any, **named: Any) -> None:
             with patch.object(type(store), "operation_ids", lambda _: iter(())):
-                original(self, store)
+                original(self, store, *others, **named)
 
         return start
 

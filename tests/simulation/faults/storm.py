@@ -28,6 +28,8 @@ DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {
     "leader cut off, its voter restarted": 1,
     "leader cut off after handing over": 1,
     "leader hears late, then is not heard": 1,
+    "voter restarted between two leaders": 1,
+    "leader forgets, its witness is away": 1,
     "cut one way": 3,
     "cut a pair": 2,
     "broken connections": 3,
@@ -80,6 +82,8 @@ class Storm:
             "leader cut off, its voter restarted": self._leader_cut_off_and_voter_restarted,
             "leader cut off after handing over": self._leader_cut_off_after_handing_over,
             "leader hears late, then is not heard": self._leader_hears_late,
+            "voter restarted between two leaders": self._voter_restarted_between_two,
+            "leader forgets, its witness is away": self._leader_forgets,
             "cut one way": self._cut_one_way,
             "cut a pair": self._cut_a_pair,
             "broken connections": self._broken_connections,
@@ -271,10 +275,7 @@ class Storm:
         if leader is None:
             return
         seeker, voter = self._random.sample([node for node in self._cluster.nodes if node is not leader], 2)
-        quiet = self._random.uniform(0.9, 1.5)
-        for client in self._clients:
-            client.be_quiet(quiet)
-        await self._last(0.05, 0.1)
+        quiet = await self._quieten()
         if await self._cut(links, {(leader.name, seeker.name), (seeker.name, leader.name)}, quiet - 0.1, quiet - 0.1):
             links |= (cut := self._around(leader, self._router()))
             await voter.crash()
@@ -304,6 +305,54 @@ class Storm:
             await self._cut(network.weather.cut, self._around(leader, router) - heard, 0.9, 1.6)
         for other in others:
             network.slow_link(other, leader.name, 0.0)
+
+    async def _voter_restarted_between_two(self) -> None:
+        """The voter hears both: the leader, of late, and the follower that seeks votes and does not hear the leader."""
+        leader = self._leader()
+        if leader is None:
+            return
+        network = self._cluster.network
+        seeker, voter = self._random.sample([node for node in self._cluster.nodes if node is not leader], 2)
+        links, cut = network.weather.cut, {(leader.name, seeker.name), (seeker.name, leader.name)}
+        quiet = await self._quieten()
+        links |= cut
+        if await self._last(quiet - 0.1, quiet - 0.1):
+            network.slow_link(leader.name, voter.name, self._random.uniform(0.2, 0.5))
+            await voter.crash()
+            if voter.down:
+                voter.start()
+            await self._last(1.0, 2.5)
+        links -= cut
+        network.slow_link(leader.name, voter.name, 0.0)
+
+    async def _leader_forgets(self) -> None:
+        """A leader loses what was not synced, while one follower has it and does not run, and the other never did."""
+        leader = self._leader()
+        if leader is None:
+            return
+        links = self._cluster.network.weather.cut
+        witness, other = self._random.sample([node for node in self._cluster.nodes if node is not leader], 2)
+        cut = {pair for node in (leader, witness) for pair in ((node.name, other.name), (other.name, node.name))}
+        for executor in leader.executors:
+            executor.slowest = 3.0
+        if await self._cut(links, cut, 0.3, 0.6):
+            process = witness.process
+            if process is not None:
+                process.stop()
+            await leader.crash(power_lost=True)
+            if leader.down:
+                leader.start()
+            await self._last(2.0, 4.0)
+            if process is not None:
+                process.resume()
+
+    async def _quieten(self) -> float:
+        """Let clients send nothing new for the time that is returned, of which a little has passed."""
+        quiet = self._random.uniform(0.9, 1.5)
+        for client in self._clients:
+            client.be_quiet(quiet)
+        await self._last(0.05, 0.1)
+        return quiet
 
     async def _split(self) -> None:
         """Routers still reach it: a leader that does not know that it was deposed."""
