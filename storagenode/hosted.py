@@ -5,6 +5,7 @@ This is shell: it asks the two pure parts what should be done and does it, in th
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeAlias
@@ -29,6 +30,8 @@ from storagenode.query import Page, reply_of
 from storagenode.requests import Responder
 from storagenode.storage.store import Store
 from storagenode.transaction_commands import PrepareCommand, TransactCommand
+
+_log = logging.getLogger(__name__)
 
 Refusal = common_pb2.Refusal
 LOAD_BYTES = 1 << 20
@@ -133,6 +136,7 @@ class HostedReplica:
         self._waiting: dict[int, list[tuple[Responder, WriteResult]]] = {}
         self._was_leader = False
         self._commit_told = 0
+        self._told_damage = False
 
     # --- requests from routers ---
 
@@ -160,7 +164,7 @@ class HostedReplica:
                 return False
             return self._write(request, responder)
         except CorruptItem as error:
-            responder.refuse(Refusal(reason=Refusal.NOT_READY, detail=str(error)))
+            self._refuse_damaged(error, responder)
             return False
 
     def _mismatch(self, request: storage_pb2.Request) -> common_pb2.Refusal | None:
@@ -251,7 +255,14 @@ class HostedReplica:
                     return
                 finished = work()
         except CorruptItem as error:
-            responder.refuse(Refusal(reason=Refusal.NOT_READY, detail=str(error)))
+            self._refuse_damaged(error, responder)
+
+    def _refuse_damaged(self, error: CorruptItem, responder: Responder) -> None:
+        """What is damaged is never given out. It is said once per life of the replica: clients ask again and again."""
+        if not self._told_damage:
+            self._told_damage = True
+            _log.error("partition %d holds a damaged record and cannot serve it: %s", self.partition_id, error)
+        responder.refuse(Refusal(reason=Refusal.NOT_READY, detail=str(error)))
 
     def _write(self, request: storage_pb2.Request, responder: Responder) -> bool:
         if not self.replica.may_write():

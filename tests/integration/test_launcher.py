@@ -13,6 +13,7 @@ from typing import Any
 import boto3
 import pytest
 from botocore.config import Config
+from botocore.exceptions import ReadTimeoutError
 
 from tests.integration.launching import (
     Up,
@@ -28,15 +29,15 @@ READY_S_MAX = 6.0
 STOP_S_MAX = 6.0
 
 
-def connect(endpoint: str) -> Any:
-    """A client with any credentials and the SDK's default retries."""
+def connect(endpoint: str, read_timeout: int = 30, **settings: Any) -> Any:
+    """A client with any credentials and, unless `settings` say otherwise, the SDK's default retries."""
     return boto3.client(
         "dynamodb",
         endpoint_url=endpoint,
         region_name="us-east-1",
         aws_access_key_id="any",
         aws_secret_access_key="any",
-        config=Config(connect_timeout=5, read_timeout=30),
+        config=Config(connect_timeout=5, read_timeout=read_timeout, **settings),
     )
 
 
@@ -251,3 +252,27 @@ def test_a_node_whose_log_was_lost_says_so(tmp_path: Path) -> None:
     (said,) = (line for line in ended.stderr.splitlines() if line.startswith("us-east-1b-1: "))
     assert "log is lost" in said
     assert "move the node's data folder away" in said
+
+
+def test_a_damaged_record_is_not_served_and_is_told_of(tmp_path: Path) -> None:
+    data, name = tmp_path / "data", "to be damaged " * 10
+    with running("--port", "0", "--data", str(data)) as up:
+        client = connect(up.endpoint())
+        create_table(client)
+        client.put_item(TableName="things", Item={"id": {"S": "one"}, "name": {"S": name}})
+        eventually(lambda: _applied_everywhere(data))
+        assert up.stop() == 0
+    for store in (data / "nodes").glob("*/partitions/*/data.mdb"):
+        store.write_bytes(store.read_bytes().replace(name.encode(), name.upper().encode()))
+    with running("--port", "0", "--data", str(data)) as up:
+        impatient = connect(up.endpoint(), read_timeout=1, retries={"max_attempts": 0})
+        with pytest.raises(ReadTimeoutError):
+            impatient.get_item(TableName="things", Key={"id": {"S": "one"}}, ConsistentRead=True)
+        up.line_with("holds a damaged record")
+
+
+def _applied_everywhere(data: Path) -> bool:
+    """Whether all replicas of each partition are equally far."""
+    partitions = status_of(data)["partitions"]
+    ends = [{(replica["position"], replica["applied"]) for replica in each["replicas"]} for each in partitions]
+    return all(len(end) == 1 and len(set(*end)) == 1 for end in ends)
