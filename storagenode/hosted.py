@@ -96,6 +96,10 @@ class Host(Protocol):
         """Run `work` beside everything else; its failure stops the node."""
         ...
 
+    def hand_over(self, hosted: HostedReplica) -> None:
+        """Let another replica lead, if one can."""
+        ...
+
     async def read_log(self, partition: int, first_position: int, max_bytes: int) -> tuple[Entry, ...]:
         """Entries from the node's log, read in a thread."""
         ...
@@ -258,11 +262,14 @@ class HostedReplica:
             self._refuse_damaged(error, responder)
 
     def _refuse_damaged(self, error: CorruptItem, responder: Responder) -> None:
-        """What is damaged is never given out. It is said once per life of the replica: clients ask again and again."""
+        """What is damaged is never given out. The first time in the life of the replica it is said, and another one is
+        let lead, which holds the record whole. Not every time: were it damaged everywhere, leaders would change with
+        each request of clients that ask again and again."""
+        responder.refuse(Refusal(reason=Refusal.NOT_READY, detail=str(error)))
         if not self._told_damage:
             self._told_damage = True
             _log.error("partition %d holds a damaged record and cannot serve it: %s", self.partition_id, error)
-        responder.refuse(Refusal(reason=Refusal.NOT_READY, detail=str(error)))
+            self._host.hand_over(self)
 
     def _write(self, request: storage_pb2.Request, responder: Responder) -> bool:
         if not self.replica.may_write():
