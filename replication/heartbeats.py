@@ -124,7 +124,8 @@ class LeaderBeats:
         for sequence in [sequence for sequence in self._sent if sequence <= reply.sequence]:
             del self._sent[sequence]
         if self._moved:
-            self._moved = {p: moved for p, moved in self._moved.items() if moved[1] > reply.sequence}
+            # Who does not follow yet takes no commit either, and hears it once it does.
+            self._moved = {p: moved for p, moved in self._moved.items() if moved[1] > reply.sequence or p in refused}
         return tuple(refused)
 
     def confirmed_at(self, partition: int, epoch: int) -> float:

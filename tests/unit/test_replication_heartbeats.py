@@ -130,7 +130,10 @@ def test_answers_out_of_order() -> None:
 
 
 def test_commits_are_told_until_answered() -> None:
-    """A commit position rides on each beat until one that carried it is answered, and reaches only who follows."""
+    """A commit position rides on each beat until one that carried it is answered by a node that follows.
+
+    An Append that is already on its way may make the other node follow, and knows less.
+    """
     pair = Pair()
     pair.lead(7)
     pair.leader.enrol(8, 1)
@@ -143,7 +146,13 @@ def test_commits_are_told_until_answered() -> None:
     assert received.commits == ((7, 1, 5),)
     pair.leader.commit_moved(7, 9)
     pair.leader.answered(received.reply, 1.2)
-    assert pair.leader.beat(1.3).commits == struct.pack("<QQ", 7, 9)
+    pair.follow(8)
+    beat = pair.leader.beat(1.3)
+    assert sorted(struct.iter_unpack("<QQ", beat.commits)) == [(7, 9), (8, 6)]
+    received = pair.follower.receive(beat, 1.3, pair.follows)
+    assert sorted(received.commits) == [(7, 1, 9), (8, 1, 6)]
+    pair.leader.answered(received.reply, 1.4)
+    assert pair.leader.beat(1.5).commits == b""
 
 
 def test_enrolled_is_sorted_and_cached() -> None:
