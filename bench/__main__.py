@@ -18,6 +18,7 @@ from typing import Any
 
 import uvloop
 
+from bench.expressions import EXPRESSIONS
 from bench.load import Measured, all_of, for_seconds, run
 from bench.requests import WORKLOADS, Requests, create_table
 from bench.server import cpu_seconds, started_cluster
@@ -26,8 +27,8 @@ from bench.transactions import TRANSACTIONS
 LOAD_CONNECTIONS = 16
 WARM_UP_S = 0.5
 CREATE_S = 30.0
-KINDS = {"single": WORKLOADS, "transactions": TRANSACTIONS}
-ALL = WORKLOADS | TRANSACTIONS
+KINDS = {"single": WORKLOADS, "expressions": EXPRESSIONS, "transactions": TRANSACTIONS}
+ALL = WORKLOADS | EXPRESSIONS | TRANSACTIONS
 
 
 def call(endpoint: str, operation: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -98,12 +99,12 @@ def main() -> None:
     parser.add_argument("--pids", default="", help="its processes, for the CPU per request: 1,2,3")
     parser.add_argument("--connections", default="1,16,64", help="(1,16,64)")
     parser.add_argument("--seconds", type=float, default=5.0, help="per measurement (5)")
-    parser.add_argument("--leaders", choices=("spread", "gathered"), default="spread", help="of a cluster of its own")
+    parser.add_argument("--leaders", choices=("spread", "gathered"), help="of a cluster of its own (as trizone up)")
     parser.add_argument("--routers", default="1", help="of a cluster of its own (1)")
     parser.add_argument("--workloads", choices=KINDS, default="single", help="what is measured (single)")
     options = parser.parse_args()
     pids = [int(pid) for pid in options.pids.split(",") if pid]
-    own = ["--leaders", options.leaders, "--routers", options.routers]
+    own = ["--routers", options.routers, *(["--leaders", options.leaders] if options.leaders else [])]
     cluster = nullcontext((options.url, pids)) if options.url else started_cluster(own)
     with cluster as (endpoint, processes):
         connections = [int(count) for count in options.connections.split(",")]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from bench import requests
 from bench.__main__ import bench
+from bench.expressions import EXPRESSIONS
 from bench.load import Measured, all_of, run
 from bench.requests import WORKLOADS, http_request
 from bench.transactions import TRANSACTIONS
@@ -26,16 +28,17 @@ async def test_every_workload_is_measured(
     assert all(float(row[19:29].replace(",", "")) > 0 for row in rows), "requests a second"
 
 
-async def test_transactions_are_measured(
-    trizone: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("workloads", [EXPRESSIONS, TRANSACTIONS])
+async def test_other_workloads_are_measured(
+    workloads: dict[str, Any], trizone: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(requests, "ITEMS", 50)
     monkeypatch.setattr(requests, "QUERY_PARTITIONS", 2)
     monkeypatch.setattr(requests, "PREPARED", 100)
     monkeypatch.setattr("bench.__main__.WARM_UP_S", 0.05)
-    await bench(trizone, [], [1], 0.2, TRANSACTIONS)
+    await bench(trizone, [], [1], 0.2, workloads)
     _, *rows = capsys.readouterr().out.splitlines()
-    assert [row[:14].strip() for row in rows] == list(TRANSACTIONS)
+    assert [row[:14].strip() for row in rows] == list(workloads)
     assert all(row.split()[-1] == "0" for row in rows), "one client is in nobody's way"
 
 
