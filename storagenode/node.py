@@ -38,8 +38,9 @@ from storagenode.hosted import HostedReplica
 from storagenode.identity import Identity, start_identity
 from storagenode.links import METHOD as PEER_METHOD
 from storagenode.links import PeerLink
-from storagenode.log.errors import LogError, LogTrimmed
+from storagenode.log.errors import LogBroken, LogCorrupt, LogError, LogTrimmed
 from storagenode.log.node_log import NodeLog
+from storagenode.log.segments import has_log
 from storagenode.peers import Peers
 from storagenode.propagation import NodeCatalog, Propagation
 from storagenode.replicas import Replicas
@@ -143,6 +144,9 @@ class StorageNode:
         settings, seams = self.settings, self._seams
         disk, data = seams.disk, settings.data
         self.identity = start_identity(disk, data, settings.cluster_id, seams.random)
+        if self.identity.incarnation > 1 and seams.stores.existing() and not has_log(disk, f"{data}/log"):
+            # A log begun anew would forget the votes of replicas that others still know.
+            raise LogBroken(f"the node holds replicas, but its log is lost: {LogCorrupt.REMEDY}")
         stop = last_stop(disk, data)
         discard_untrusted(stop, seams.stores)
         mark_running(disk, data)

@@ -15,6 +15,11 @@ _SPARE_SUFFIX: Final = ".spare"
 _SUMMARY_SUFFIX: Final = ".summary"
 
 
+def has_log(disk: Disk, directory: str) -> bool:
+    """Whether there is any segment of a log."""
+    return disk.exists(directory) and any(name.endswith(_SEGMENT_SUFFIX) for name in disk.list(directory))
+
+
 class Segments:
     """Opens, creates and recycles segment files. Calls may come from several threads.
 

@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -237,7 +237,8 @@ def test_settings_that_do_not_exist_stop_a_service(tmp_path: Path) -> None:
     assert "speed" in ended.stderr
 
 
-def test_a_node_whose_log_was_lost_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lose", [lambda segment: os.truncate(segment, 0), os.unlink], ids=["emptied", "deleted"])
+def test_a_node_whose_log_was_lost_says_so(tmp_path: Path, lose: Callable[[Path], None]) -> None:
     data = tmp_path / "data"
     with running("--port", "0", "--data", str(data)) as up:
         client = connect(up.endpoint())
@@ -246,7 +247,7 @@ def test_a_node_whose_log_was_lost_says_so(tmp_path: Path) -> None:
             put(client, f"before {number}")
         assert up.stop() == 0
     for segment in (data / "nodes" / "us-east-1b-1" / "log").iterdir():
-        os.truncate(segment, 0)
+        lose(segment)
     ended = finished("up", "--port", "0", "--data", str(data))
     assert ended.returncode == 2
     (said,) = (line for line in ended.stderr.splitlines() if line.startswith("us-east-1b-1: "))
