@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,7 +11,7 @@ from typing import Any, cast
 from cluster.wire import replication_pb2
 from replication.heartbeats import LeaderBeats
 from replication.messages import Append, AppendReply
-from storagenode.links import PeerLink
+from storagenode.links import UNANSWERED_SECONDS, PeerLink
 
 PARTITION, OURS, THEIRS = 7, 11, 12
 ACCEPTED = replication_pb2.Appended(
@@ -25,6 +25,7 @@ class Pipe:
     def __init__(self) -> None:
         self.sent: asyncio.Queue[replication_pb2.PeerFrame] = asyncio.Queue()
         self.coming: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.closed = asyncio.Event()
 
     async def send(self, message: bytes) -> None:
         self.sent.put_nowait(replication_pb2.PeerFrame.FromString(message))
@@ -33,6 +34,7 @@ class Pipe:
         return await self.coming.get()
 
     def close(self) -> None:
+        self.closed.set()
         self.coming.put_nowait(None)
 
     async def next_appends(self) -> replication_pb2.AppendBatch:
@@ -71,7 +73,7 @@ class Replica:
 
 
 @asynccontextmanager
-async def linked(replica: Replica) -> AsyncIterator[tuple[PeerLink, Pipe]]:
+async def linked(replica: Replica, now: Callable[[], float] = lambda: 0.0) -> AsyncIterator[tuple[PeerLink, Pipe]]:
     """A running link on whose far end sits the test; the pipe of its live lane."""
     pipes: list[Pipe] = []
     both = asyncio.Event()
@@ -83,7 +85,7 @@ async def linked(replica: Replica) -> AsyncIterator[tuple[PeerLink, Pipe]]:
         return pipes[-1]
 
     host = SimpleNamespace(
-        clock=SimpleNamespace(boottime=lambda: 0.0),
+        clock=SimpleNamespace(boottime=now),
         transport=SimpleNamespace(open_stream=open_stream),
         frame=lambda node: replication_pb2.PeerFrame(to_node=node),
         connected=lambda link: None,  # noqa: ARG005
@@ -144,3 +146,29 @@ async def test_an_answer_to_another_batch_means_nothing() -> None:
                 await replica.news.wait()
                 replica.news.clear()
     assert replica.broken == [THEIRS]
+
+
+async def test_a_lane_whose_batch_got_lost_is_connected_anew() -> None:
+    """No beat would tell, as long as the other lane is answered; and nothing else is sent on this one."""
+    replica, now = Replica(), 0.0
+    async with linked(replica, lambda: now) as (link, pipe):
+        link.wake(cast("Any", replica), THEIRS)
+        await pipe.next_appends()
+        now = UNANSWERED_SECONDS
+        link.beat()
+        assert not pipe.closed.is_set()
+        now += 0.01
+        link.beat()
+        assert pipe.closed.is_set()
+
+
+async def test_an_answered_lane_is_left_alone() -> None:
+    replica, now = Replica(), 0.0
+    async with linked(replica, lambda: now) as (link, pipe):
+        link.wake(cast("Any", replica), THEIRS)
+        pipe.answer((await pipe.next_appends()).sequence, ACCEPTED)
+        async with asyncio.timeout(5):
+            await replica.news.wait()
+        now = 10 * UNANSWERED_SECONDS
+        link.beat()
+        assert not pipe.closed.is_set()
