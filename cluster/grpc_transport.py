@@ -24,6 +24,8 @@ from cluster.transport import Handlers, Server, Stream, StreamHandler, Transport
 MESSAGE_BYTES_MAX = 32 << 20
 CONNECT_SECONDS = 2.0  # how long opening a stream may take
 STOP_SECONDS = 1.0  # how long handlers may go on when the server stops
+ACCEPTED = ("trizone-stream", "accepted")
+"""What a server's first metadata on a stream says, so that a call that is refused is never taken for an open stream."""
 KEEPALIVE_MS = 3_000  # pause before a silent peer is probed, and how long the probe may take
 
 _COMMON_OPTIONS: list[tuple[str, int]] = [
@@ -184,7 +186,7 @@ class _Service(grpc.GenericRpcHandler):  # type: ignore[type-arg]
 
     def _stream(self, method: str, handler: StreamHandler) -> Any:
         async def serve(_: object, context: aio.ServicerContext[bytes, bytes]) -> None:
-            await context.send_initial_metadata(())
+            await context.send_initial_metadata((ACCEPTED,))
             stream = _ServerStream(context)
             self.streams.add(stream)
             task = self.running.start(_guarded(method, handler, stream))
@@ -272,14 +274,14 @@ class GrpcTransport:
             raise TransportError(f"cannot open a stream to {address}: {_reason(error)}") from error
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                await call.initial_metadata()
+                accepted = ACCEPTED[0] in (await call.initial_metadata() or ())
         except TimeoutError:
             call.cancel()
             raise TransportError(f"{address} did not accept a stream within {CONNECT_SECONDS:g} s") from None
         except asyncio.CancelledError:
             call.cancel()
             raise
-        if call.done() and await call.code() is not grpc.StatusCode.OK:
+        if not accepted:  # the call is over, or will be in a moment; its status says why
             raise TransportError(f"cannot open a stream to {address}: {await call.details()}")
         return _ClientStream(call, address)
 

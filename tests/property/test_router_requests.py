@@ -132,6 +132,14 @@ class NoNodes:
                 return storage_pb2.Reply(query=storage_pb2.QueryReply())
             case storage_pb2.Statistics():
                 return storage_pb2.Reply(statistics=storage_pb2.StatisticsReply())
+            case storage_pb2.TransactGet(gets=gets):
+                reads = [storage_pb2.TransactRead(item=storage_pb2.ItemReply())] * len(gets)
+                return storage_pb2.Reply(transact_get=storage_pb2.TransactGetReply(reads=reads))
+            case storage_pb2.Transact(actions=actions) | storage_pb2.Prepare(actions=actions):
+                results = [storage_pb2.ActionResult(write=storage_pb2.WriteReply())] * len(actions)
+                return storage_pb2.Reply(transact=storage_pb2.TransactReply(results=results, sizes=[1] * len(actions)))
+            case storage_pb2.ReadStream():
+                return storage_pb2.Reply(stream=storage_pb2.StreamReply())
         return storage_pb2.Reply(write=storage_pb2.WriteReply())
 
     def submit(self, call: Call, done: Callable[[storage_pb2.Reply | ApiError], None]) -> None:
