@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.topology import CatalogTable, CatalogUpdate, NodePlace, Partition, PartitionState, ReplicaPlace
+from cluster.topology import CatalogTable, CatalogUpdate, DropOrder, NodePlace, Partition, PartitionState, ReplicaPlace
 from cluster.wire import common_pb2, replication_pb2
 from dynamo.table import Table, decode_table, encode_table
 from replication.messages import AppendReply, HandOver, VoteReply, VoteRequest
@@ -20,13 +20,23 @@ def node_to_wire(node: NodePlace) -> common_pb2.NodeRecord:
         address=node.address,
         metrics=node.metrics,
         version=node.version,
+        draining=node.draining,
+        removed=node.removed,
     )
 
 
 def node_from_wire(record: common_pb2.NodeRecord) -> NodePlace:
     """A node's record."""
     return NodePlace(
-        record.node, record.name, record.region, record.zone, record.address, record.metrics, record.version
+        record.node,
+        record.name,
+        record.region,
+        record.zone,
+        record.address,
+        record.metrics,
+        record.version,
+        record.draining,
+        record.removed,
     )
 
 
@@ -54,13 +64,18 @@ def partition_to_wire(partition: Partition) -> common_pb2.PartitionRecord:
         low=partition.low,
         high=partition.high,
         replicas=[
-            common_pb2.ReplicaRecord(replica=place.replica, node=place.node, zone=place.zone)
+            common_pb2.ReplicaRecord(replica=place.replica, node=place.node, zone=place.zone, log_only=place.log_only)
             for place in partition.replicas
         ],
         membership_version=partition.membership_version,
         preferred_leader=partition.preferred_leader,
         state=common_pb2.PartitionRecord.State.Name(partition.state),
         version=partition.version,
+        leaving=partition.leaving,
+        dropping=[
+            common_pb2.DropRecord(replica=order.replica, node=order.node, membership_version=order.membership_version)
+            for order in partition.dropping
+        ],
     )
 
 
@@ -71,11 +86,13 @@ def partition_from_wire(record: common_pb2.PartitionRecord) -> Partition:
         record.table,
         record.low,
         record.high,
-        tuple(ReplicaPlace(place.replica, place.node, place.zone) for place in record.replicas),
+        tuple(ReplicaPlace(place.replica, place.node, place.zone, place.log_only) for place in record.replicas),
         record.membership_version,
         record.preferred_leader,
         PartitionState(record.state),
         record.version,
+        tuple(record.leaving),
+        tuple(DropOrder(order.replica, order.node, order.membership_version) for order in record.dropping),
     )
 
 

@@ -29,7 +29,11 @@ class PartitionState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodePlace:
-    """A storage node and how to reach it. `metrics` is its HTTP status address."""
+    """A storage node and how to reach it. `metrics` is its HTTP status address.
+
+    `draining`: its replicas are to leave it. `removed`: it is no longer of the cluster; the record stays, so that it is
+    never taken for a new node. Both are auto-admin's to set.
+    """
 
     id: int
     name: str
@@ -38,21 +42,35 @@ class NodePlace:
     address: str
     metrics: str = ""
     version: int = 0
+    draining: bool = False
+    removed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaPlace:
-    """One replica of a partition, on its node."""
+    """One replica of a partition, on its node. `log_only`: it keeps the log and votes, but has no state."""
 
     replica: int
     node: int
     zone: str
+    log_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropOrder:
+    """The order to drop one replica that is no longer a member, as of that version of the partition's membership."""
+
+    replica: int
+    node: int
+    membership_version: int
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
     """The hash range `low`..`high` (16 bytes each, both inclusive) of a table, and its replicas.
 
+    `replicas` are those that should exist, `wanted_voters` those that should vote: all but the `leaving` (by id), which
+    go once the others vote. `membership_version` is the newest that auto-admin took from a leader's report.
     `preferred_leader` is a replica id, or 0 when any will do.
     """
 
@@ -65,6 +83,13 @@ class Partition:
     preferred_leader: int = 0
     state: PartitionState = PartitionState.ACTIVE
     version: int = 0
+    leaving: tuple[int, ...] = ()
+    dropping: tuple[DropOrder, ...] = ()
+
+    @property
+    def wanted_voters(self) -> tuple[ReplicaPlace, ...]:
+        """The replicas that vote once the change of membership under way, if any, is done."""
+        return tuple(place for place in self.replicas if place.replica not in self.leaving)
 
     def replica_on(self, node: int) -> ReplicaPlace | None:
         """The replica that `node` holds, if any."""
@@ -127,7 +152,8 @@ class _Range:
 class Topology:
     """One version of catalog and topology. Never changed: `with_update` gives the next.
 
-    `cluster_id` is empty until the first update names it. Mappings are by id and include dropped partitions.
+    `cluster_id` is empty until the first update names it. Mappings are by id and include dropped partitions. Nodes that
+    were removed are not among `nodes`, but `former_nodes`.
     """
 
     cluster_id: str = ""
@@ -136,6 +162,7 @@ class Topology:
     tables: Mapping[int, CatalogTable] = field(default_factory=dict)
     partitions: Mapping[int, Partition] = field(default_factory=dict)
     nodes: Mapping[int, NodePlace] = field(default_factory=dict)
+    former_nodes: Mapping[int, NodePlace] = field(default_factory=dict)
     removals: tuple[Removal, ...] = ()
     complete_since: int = 0  # differences from this version on are known; earlier ones are given as the whole
     _names: Mapping[str, int] = field(default_factory=dict, repr=False)
@@ -225,7 +252,7 @@ class Topology:
             removed_tables=tuple(removal.id for removal in removed if removal.kind == "table"),
             partitions=tuple(record for record in self.partitions.values() if record.version > from_version),
             removed_partitions=tuple(removal.id for removal in removed if removal.kind == "partition"),
-            nodes=tuple(record for record in self.nodes.values() if record.version > from_version),
+            nodes=tuple(record for record in self._all_nodes() if record.version > from_version),
             removed_nodes=tuple(removal.id for removal in removed if removal.kind == "node"),
         )
 
@@ -238,8 +265,11 @@ class Topology:
             self.version,
             tables=tuple(self.tables.values()),
             partitions=tuple(self.partitions.values()),
-            nodes=tuple(self.nodes.values()),
+            nodes=self._all_nodes(),
         )
+
+    def _all_nodes(self) -> tuple[NodePlace, ...]:
+        return (*self.nodes.values(), *self.former_nodes.values())
 
 
 def _replaced(update: CatalogUpdate) -> Topology:
@@ -252,7 +282,8 @@ def _replaced(update: CatalogUpdate) -> Topology:
         update.version,
         tables=MappingProxyType(tables),
         partitions=MappingProxyType(partitions),
-        nodes=MappingProxyType({record.id: record for record in update.nodes}),
+        nodes=MappingProxyType({record.id: record for record in update.nodes if not record.removed}),
+        former_nodes=MappingProxyType({record.id: record for record in update.nodes if record.removed}),
         complete_since=update.version,
         _names=_names(tables.values()),
         _internal=_internal(tables.values()),
@@ -264,7 +295,7 @@ def _advanced(topology: Topology, update: CatalogUpdate) -> Topology:
     """The view after a difference."""
     tables = {**topology.tables, **{record.table.id: record for record in update.tables}}
     partitions = {**topology.partitions, **{record.id: record for record in update.partitions}}
-    nodes = {**topology.nodes, **{record.id: record for record in update.nodes}}
+    known = {**topology.nodes, **topology.former_nodes, **{record.id: record for record in update.nodes}}
     touched = {record.table for record in update.partitions}
     for partition in update.removed_partitions:
         if removed := partitions.pop(partition, None):
@@ -272,14 +303,15 @@ def _advanced(topology: Topology, update: CatalogUpdate) -> Topology:
     for table in update.removed_tables:
         tables.pop(table, None)
     for node in update.removed_nodes:
-        nodes.pop(node, None)
+        known.pop(node, None)
     removals, complete_since = _remembered(topology, update)
     return replace(
         topology,
         version=update.version,
         tables=MappingProxyType(tables),
         partitions=MappingProxyType(partitions),
-        nodes=MappingProxyType(nodes),
+        nodes=MappingProxyType({id: record for id, record in known.items() if not record.removed}),  # noqa: A001
+        former_nodes=MappingProxyType({id: record for id, record in known.items() if record.removed}),  # noqa: A001
         removals=removals,
         complete_since=complete_since,
         _names=_names(tables.values()) if update.tables or update.removed_tables else topology._names,

@@ -44,7 +44,7 @@ class Refusal(_message.Message):
     def __init__(self, reason: _Optional[_Union[Refusal.Reason, str]] = ..., leader_node: _Optional[int] = ..., epoch: _Optional[int] = ..., schema_version: _Optional[int] = ..., detail: _Optional[str] = ...) -> None: ...
 
 class NodeRecord(_message.Message):
-    __slots__ = ("node", "name", "region", "zone", "address", "metrics", "version")
+    __slots__ = ("node", "name", "region", "zone", "address", "metrics", "version", "draining", "removed")
     NODE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     REGION_FIELD_NUMBER: _ClassVar[int]
@@ -52,6 +52,8 @@ class NodeRecord(_message.Message):
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    DRAINING_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
     node: int
     name: str
     region: str
@@ -59,7 +61,9 @@ class NodeRecord(_message.Message):
     address: str
     metrics: str
     version: int
-    def __init__(self, node: _Optional[int] = ..., name: _Optional[str] = ..., region: _Optional[str] = ..., zone: _Optional[str] = ..., address: _Optional[str] = ..., metrics: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
+    draining: bool
+    removed: bool
+    def __init__(self, node: _Optional[int] = ..., name: _Optional[str] = ..., region: _Optional[str] = ..., zone: _Optional[str] = ..., address: _Optional[str] = ..., metrics: _Optional[str] = ..., version: _Optional[int] = ..., draining: _Optional[bool] = ..., removed: _Optional[bool] = ...) -> None: ...
 
 class RouterRecord(_message.Message):
     __slots__ = ("name", "address", "metrics", "pid")
@@ -88,17 +92,29 @@ class TableRecord(_message.Message):
     def __init__(self, table: _Optional[int] = ..., name: _Optional[str] = ..., schema_version: _Optional[int] = ..., definition: _Optional[bytes] = ..., version: _Optional[int] = ...) -> None: ...
 
 class ReplicaRecord(_message.Message):
-    __slots__ = ("replica", "node", "zone")
+    __slots__ = ("replica", "node", "zone", "log_only")
     REPLICA_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
     ZONE_FIELD_NUMBER: _ClassVar[int]
+    LOG_ONLY_FIELD_NUMBER: _ClassVar[int]
     replica: int
     node: int
     zone: str
-    def __init__(self, replica: _Optional[int] = ..., node: _Optional[int] = ..., zone: _Optional[str] = ...) -> None: ...
+    log_only: bool
+    def __init__(self, replica: _Optional[int] = ..., node: _Optional[int] = ..., zone: _Optional[str] = ..., log_only: _Optional[bool] = ...) -> None: ...
+
+class DropRecord(_message.Message):
+    __slots__ = ("replica", "node", "membership_version")
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    MEMBERSHIP_VERSION_FIELD_NUMBER: _ClassVar[int]
+    replica: int
+    node: int
+    membership_version: int
+    def __init__(self, replica: _Optional[int] = ..., node: _Optional[int] = ..., membership_version: _Optional[int] = ...) -> None: ...
 
 class PartitionRecord(_message.Message):
-    __slots__ = ("partition", "table", "low", "high", "replicas", "membership_version", "preferred_leader", "state", "version")
+    __slots__ = ("partition", "table", "low", "high", "replicas", "membership_version", "preferred_leader", "state", "version", "leaving", "dropping")
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         ACTIVE: _ClassVar[PartitionRecord.State]
@@ -114,6 +130,8 @@ class PartitionRecord(_message.Message):
     PREFERRED_LEADER_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    LEAVING_FIELD_NUMBER: _ClassVar[int]
+    DROPPING_FIELD_NUMBER: _ClassVar[int]
     partition: int
     table: int
     low: bytes
@@ -123,7 +141,9 @@ class PartitionRecord(_message.Message):
     preferred_leader: int
     state: PartitionRecord.State
     version: int
-    def __init__(self, partition: _Optional[int] = ..., table: _Optional[int] = ..., low: _Optional[bytes] = ..., high: _Optional[bytes] = ..., replicas: _Optional[_Iterable[_Union[ReplicaRecord, _Mapping]]] = ..., membership_version: _Optional[int] = ..., preferred_leader: _Optional[int] = ..., state: _Optional[_Union[PartitionRecord.State, str]] = ..., version: _Optional[int] = ...) -> None: ...
+    leaving: _containers.RepeatedScalarFieldContainer[int]
+    dropping: _containers.RepeatedCompositeFieldContainer[DropRecord]
+    def __init__(self, partition: _Optional[int] = ..., table: _Optional[int] = ..., low: _Optional[bytes] = ..., high: _Optional[bytes] = ..., replicas: _Optional[_Iterable[_Union[ReplicaRecord, _Mapping]]] = ..., membership_version: _Optional[int] = ..., preferred_leader: _Optional[int] = ..., state: _Optional[_Union[PartitionRecord.State, str]] = ..., version: _Optional[int] = ..., leaving: _Optional[_Iterable[int]] = ..., dropping: _Optional[_Iterable[_Union[DropRecord, _Mapping]]] = ...) -> None: ...
 
 class CatalogUpdate(_message.Message):
     __slots__ = ("cluster_id", "epoch", "from_version", "version", "tables", "removed_tables", "partitions", "removed_partitions", "nodes", "removed_nodes")

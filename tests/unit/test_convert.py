@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster import convert
-from cluster.topology import CatalogUpdate, NodePlace, Partition, PartitionState, ReplicaPlace
+from cluster.topology import CatalogUpdate, DropOrder, NodePlace, Partition, PartitionState, ReplicaPlace
 from cluster.wire import common_pb2, replication_pb2
 from replication.messages import MEMBERSHIP, Append, AppendReply, Entry, HandOver, VoteReply, VoteRequest
 from storagenode.appends import append_from_wire, append_to_wire
@@ -28,19 +28,35 @@ def test_a_catalog_update() -> None:
                 1,
                 bytes(16),
                 b"\xff" * 16,
-                (ReplicaPlace(4, 2**62, "z1"), ReplicaPlace(5, 7, "z2")),
+                (ReplicaPlace(4, 2**62, "z1"), ReplicaPlace(5, 7, "z2", log_only=True)),
                 3,
                 5,
                 PartitionState.DROPPED,
                 6,
+                (4,),
+                (DropOrder(3, 8, 2), DropOrder(2, 2**62, 2**63)),
             ),
         ),
         removed_partitions=(8,),
-        nodes=(NodePlace(7, "n", "r", "z2", "127.0.0.1:1", "127.0.0.1:2", 6),),
+        nodes=(
+            NodePlace(7, "n", "r", "z2", "127.0.0.1:1", "127.0.0.1:2", 6),
+            NodePlace(8, "m", "r", "z2", "127.0.0.1:3", "", 6, draining=True, removed=True),
+        ),
         removed_nodes=(9,),
     )
     data = convert.update_to_wire(update).SerializeToString()
     assert convert.update_from_wire(common_pb2.CatalogUpdate.FromString(data)) == update
+
+
+def test_records_that_name_no_change_of_membership_have_none() -> None:
+    """As those have that were kept before there were such changes."""
+    place = common_pb2.ReplicaRecord(replica=4, node=2, zone="z")
+    partition = convert.partition_from_wire(common_pb2.PartitionRecord(partition=1, replicas=[place]))
+    assert partition.wanted_voters == partition.replicas == (ReplicaPlace(4, 2, "z"),)
+    assert (partition.leaving, partition.dropping) == ((), ())
+    node = convert.node_from_wire(common_pb2.NodeRecord(node=1))
+    assert not node.draining
+    assert not node.removed
 
 
 def test_messages_between_replicas() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cluster.topology import (
@@ -104,6 +106,25 @@ def test_a_difference_brings_a_follower_to_the_same_view() -> None:
         assert view.partitions_of(2) == ()
         assert view.table_named("b") is None
         assert view.partitions_of(1) == leader.partitions_of(1)
+
+
+def test_a_node_that_was_removed_is_known_as_such_only() -> None:
+    gone = replace(node(1, 6), removed=True)
+    leader = Topology().with_update(WHOLE).with_update(CatalogUpdate("c", 1, 5, 6, nodes=(gone,)))
+    caught_up = Topology().with_update(WHOLE).with_update(leader.difference(1, 5))
+    for view in (leader, caught_up, Topology().with_update(leader.full())):
+        assert view.node(1) is None
+        assert list(view.nodes) == [2]
+        assert view.former_nodes == {1: gone}
+    forgotten = leader.with_update(CatalogUpdate("c", 1, 6, 7, removed_nodes=(1,)))
+    assert forgotten.former_nodes == {}
+
+
+def test_the_wanted_voters_are_those_that_do_not_leave() -> None:
+    before = partition(1, 1, 0, LAST)
+    after = replace(before, leaving=(12,))
+    assert [place.replica for place in before.wanted_voters] == [11, 12, 13]
+    assert [place.replica for place in after.wanted_voters] == [11, 13]
 
 
 def test_a_dropped_partition_is_an_order_and_serves_nothing() -> None:
