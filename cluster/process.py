@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import errno
+import os
 import resource
 import signal
 import sys
@@ -15,10 +16,12 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import uvloop
 
-from cluster.settings import S, SettingsError, read_settings
+from cluster.configuration import read_settings
+from cluster.settings import S, SettingsError
 from cluster.telemetry import configure_logging
 
 EXIT_CANNOT_START = 2
+CONFIG_HELP = "settings, a TOML file; of several, later ones win; TRIZONE_NAME in the environment wins over all"
 
 
 class StartError(Exception):
@@ -30,12 +33,13 @@ Main = Callable[[S, asyncio.Event], Awaitable[None]]
 
 
 def run_service(service: str, kind: type[S], main: Main[S], argv: Sequence[str] | None = None) -> int:
-    """Run a service with the settings of `--config FILE` until SIGTERM or SIGINT; its exit code."""
+    """Run a service until SIGTERM or SIGINT; its exit code. Settings come from `--config FILE`, which may be given
+    several times, and from the environment."""
     parser = argparse.ArgumentParser(prog=service)
-    parser.add_argument("--config", metavar="FILE", required=True, help="settings, a TOML file")
-    path = parser.parse_args(argv).config
+    parser.add_argument("--config", metavar="FILE", action="append", default=[], help=CONFIG_HELP)
+    paths = parser.parse_args(argv).config
     try:
-        settings = read_settings(kind, path)
+        settings = read_settings(kind, paths, os.environ)
         configure_logging(settings.log_format, settings.log_level, service)
         raise_descriptor_limit()
         uvloop.run(_until_signal(settings, main))

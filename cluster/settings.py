@@ -1,8 +1,10 @@
-"""Settings of each service: one frozen struct, read from a TOML file. Only `__main__` modules read them."""
+"""Settings of each service: one frozen struct. `cluster.configuration` reads them, for `__main__` modules only.
+
+The text below a setting is its entry in docs/configuration.md.
+"""
 
 from __future__ import annotations
 
-import tomllib
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
@@ -14,6 +16,7 @@ Count = Annotated[int, Meta(ge=1)]
 Bytes = Annotated[int, Meta(ge=1)]
 Address = Annotated[str, Meta(pattern=r"^[^\s:]+:[0-9]{1,5}$")]
 LogFormat = Literal["console", "json"]
+JOIN_TOKEN_CHARACTERS_MIN = 16
 
 
 class SettingsError(Exception):
@@ -21,96 +24,134 @@ class SettingsError(Exception):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every service is told. Addresses are "host:port"; port 0 picks a free one."""
+    """What every service is told. Addresses are "host:port"; port 0 picks a free one. Durations are in seconds."""
 
     cluster_id: Text
+    """The cluster that the process belongs to: it refuses whatever is of another."""
     region: Text = "us-east-1"
+    """The AWS region that clients name."""
+    join_token: str = ""
+    """The cluster's secret: a process that does not have it is refused by all others. Empty: everybody is let in."""
+    tls_certificate: str = ""
+    """File with this process's certificate (PEM). With it all traffic between processes is mutual TLS."""
+    tls_key: str = ""
+    """File with the certificate's private key (PEM)."""
+    tls_authorities: str = ""
+    """File with the certificates of the authorities whose certificates are accepted (PEM)."""
     metrics_listen: Address = "127.0.0.1:0"
+    """Where /metrics, /healthz and /readyz are served, over plain HTTP."""
     log_format: LogFormat = "console"
+    """Lines for people, or one JSON object a line."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """What is logged: this and what is graver."""
 
 
 class StorageNodeSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A storage node. Durations are in seconds; design §5 says what they mean."""
+    """A storage node, in one zone."""
 
     name: Text
+    """How people call it."""
     zone: Text
+    """The availability zone that it is in. Each partition has one replica in each of three zones."""
     data: Text
+    """The folder that it stores everything in; nobody else may use it."""
+    data_slots: bool = False
+    """`data` holds numbered folders, one for each node of the zone on this machine: the process takes the first that
+    no other uses, and adds its number to `name`. For containers that share a volume and are scaled by number."""
     listen: Address = "127.0.0.1:0"
+    """Where routers, other nodes and auto-admin call it."""
+    advertise: Annotated[str, Meta(pattern=r"^([^\s:]+:[0-9]{1,5})?$")] = ""
+    """The address that others are told, if it is not `listen`. Empty: `listen`, with the machine's own name in place of
+    0.0.0.0."""
     auto_admins: tuple[Address, ...] = ()
+    """Addresses of auto-admin's members."""
     beat_interval: Seconds = 0.150
+    """Pause between two heartbeats to another node."""
     lease: Seconds = 0.600
+    """How long a leader may serve after a heartbeat that a majority answered."""
     election_timeout_min: Seconds = 0.700
+    """A follower that hears nothing from a leader stands for election after this time at the earliest."""
     election_timeout_max: Seconds = 1.100
+    """The same, at the latest."""
     report_interval: Seconds = 1.0
+    """How often auto-admin is told how things are."""
     log_segment_bytes: Bytes = 64 << 20
+    """Size of the log's files, which are allocated ahead."""
     log_bytes_max: Bytes = 8 << 30
+    """What the log may grow to before idle partitions are snapshotted to trim it."""
     log_keep_seconds: Seconds = 90.0
+    """How long entries stay for followers that are behind although a snapshot holds them."""
     snapshot_log_bytes: Bytes = 64 << 20
+    """A partition is snapshotted when its log outgrew it, and this."""
     snapshot_bytes_per_second: Bytes = 64 << 20
+    """How fast snapshots are copied."""
     disk_reserve_bytes: Bytes = 64 << 20
+    """Free space below which writes that grow the data are refused."""
     map_size_bytes: Bytes = 32 << 30
+    """The most that one replica's store can hold."""
     item_collection_bytes_max: Bytes = 10 << 30
+    """The most that items of one partition key may take in a table with local secondary indexes."""
     stream_retention: Seconds = 86_400.0
+    """How long a stream's records stay."""
     ttl_sweep_interval: Seconds = 1.0
+    """Pause between two looks for expired items."""
 
 
 class AutoAdminSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Auto-admin. `leaders`: new partitions prefer leaders on all nodes alike, or all on one node."""
+    """Auto-admin, which keeps the catalog of tables and decides where everything lives."""
 
     data: Text
+    """The folder that it stores everything in; nobody else may use it."""
     listen: Address = "127.0.0.1:0"
+    """Where routers and storage nodes call it."""
     partitions_per_table: Count = 3
+    """How many partitions a new table has."""
     leaders: Literal["spread", "gathered"] = "spread"
+    """New partitions prefer leaders on all nodes alike, or all on one node."""
     create_timeout: Seconds = 10.0
+    """How long a new table's partitions may take to elect their leaders."""
 
 
 class RouterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A router. `listen` may be shared by all routers of a machine, `own_listen` is this one's alone.
-
-    `seeds` are storage nodes that it may ask for the catalog while no auto-admin answers.
-    """
+    """A router, which serves DynamoDB's API."""
 
     name: Text = "router"
+    """How people call it."""
     listen: Address = "127.0.0.1:8000"
+    """Where clients come; all routers of a machine may share it."""
     own_listen: Address = "127.0.0.1:0"
+    """The same, for this router alone."""
+    https_certificate: str = ""
+    """File with the certificate that clients see, and those between it and its authority (PEM). Empty: plain HTTP."""
+    https_key: str = ""
+    """File with that certificate's private key (PEM)."""
     auto_admins: tuple[Address, ...] = ()
+    """Addresses of auto-admin's members."""
     seeds: tuple[Address, ...] = ()
+    """Addresses of storage nodes that may be asked for the catalog while no auto-admin answers."""
     max_body: Bytes = 16 << 20
+    """The largest body of a request, also once it is decompressed."""
     max_headers: Bytes = 16 << 10
+    """The most that a request's headers may take."""
     retry_seconds: Seconds = 30.0
+    """How long a request is tried again while its partition has no leader."""
     silent_node_seconds: Seconds = 0.5
+    """A node that answers nothing for so long is given up."""
 
 
 S = TypeVar("S", bound=Settings)
 
 
-def read_settings(kind: type[S], path: str) -> S:
-    """The settings in the TOML file at `path`. Raises SettingsError."""
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError as error:
-        raise SettingsError(f"Cannot read the settings file {path}: {error.strerror}.") from error
-    return parse_settings(kind, content, path)
-
-
-def parse_settings(kind: type[S], content: bytes, source: str) -> S:
-    """The settings in TOML `content`; `source` names it in errors. Raises SettingsError."""
-    try:
-        raw = tomllib.loads(content.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{source} is not a TOML file: {str(error).rstrip('.')}.") from error
-    try:
-        settings = msgspec.convert(raw, kind)
-    except msgspec.ValidationError as error:
-        raise SettingsError(_sentence(str(error), source)) from error
-    check_settings(settings)
-    return settings
-
-
 def check_settings(settings: Settings) -> None:
     """Checks that no single member can make. Raises SettingsError."""
+    if settings.join_token and len(settings.join_token) < JOIN_TOKEN_CHARACTERS_MIN:
+        raise SettingsError(f"join_token is too short: it has at least {JOIN_TOKEN_CHARACTERS_MIN} characters.")
+    tls = {name: getattr(settings, name) for name in ("tls_certificate", "tls_key", "tls_authorities")}
+    if any(tls.values()) and not all(tls.values()):
+        missing = next(name for name, value in tls.items() if not value)
+        raise SettingsError(f"tls_certificate, tls_key and tls_authorities go together, and {missing} is missing.")
+    if isinstance(settings, RouterSettings) and bool(settings.https_certificate) != bool(settings.https_key):
+        raise SettingsError("https_certificate and https_key go together, and one of them is missing.")
     if isinstance(settings, StorageNodeSettings):
         if not settings.beat_interval < settings.lease < settings.election_timeout_min:
             raise SettingsError(
@@ -127,16 +168,3 @@ def format_settings(settings: Settings) -> bytes:
         # JSON's texts, numbers and arrays of texts are also TOML's.
         lines.append(name.encode() + b" = " + msgspec.json.encode(value))
     return b"\n".join(lines) + b"\n"
-
-
-def _sentence(problem: str, source: str) -> str:
-    """msgspec's "Expected `int`, got `str` - at `$.name`" as one sentence."""
-    problem, _, place = problem.partition(" - at ")
-    member = place.strip("`").removeprefix("$.").removeprefix("$")
-    if problem.startswith("Object contains unknown field "):
-        name = problem.removeprefix("Object contains unknown field ").strip("`")
-        return f"{source} has a setting that does not exist: {name}."
-    if problem.startswith("Object missing required field "):
-        name = problem.removeprefix("Object missing required field ").strip("`")
-        return f"{source} lacks the setting {name}."
-    return f"{source} has a wrong value for {member}: {problem[0].lower()}{problem[1:].replace('`', '')}."

@@ -70,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
 
     for service in SERVICES:
         command = commands.add_parser(service, help=f"run one {service} process")
-        command.add_argument("--config", metavar="FILE", required=True, help="its settings, a TOML file")
+        command.add_argument("--config", metavar="FILE", action="append", default=[], help="its settings (TOML)")
         command.set_defaults(run=_service)
     return top
 
@@ -108,9 +108,9 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _service(arguments: argparse.Namespace) -> int:
-    """Become `python -m SERVICE --config FILE`."""
+    """Become `python -m SERVICE --config FILE …`."""
     die_with_parent()
-    sys.argv = [f"trizone {arguments.command}", "--config", arguments.config]
+    sys.argv = [f"trizone {arguments.command}", *(part for path in arguments.config for part in ("--config", path))]
     runpy.run_module(arguments.command, run_name="__main__", alter_sys=True)
     return 0
 
