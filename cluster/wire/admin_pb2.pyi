@@ -35,18 +35,22 @@ class TableRequest(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., name: _Optional[str] = ..., definition: _Optional[bytes] = ..., schema_version: _Optional[int] = ..., table_version: _Optional[int] = ...) -> None: ...
 
 class TableReply(_message.Message):
-    __slots__ = ("table", "epoch", "version", "error_type", "error_message")
+    __slots__ = ("table", "epoch", "version", "error_type", "error_message", "not_leader", "leader")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     ERROR_TYPE_FIELD_NUMBER: _ClassVar[int]
     ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    NOT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
     table: _common_pb2.TableRecord
     epoch: int
     version: int
     error_type: str
     error_message: str
-    def __init__(self, table: _Optional[_Union[_common_pb2.TableRecord, _Mapping]] = ..., epoch: _Optional[int] = ..., version: _Optional[int] = ..., error_type: _Optional[str] = ..., error_message: _Optional[str] = ...) -> None: ...
+    not_leader: bool
+    leader: str
+    def __init__(self, table: _Optional[_Union[_common_pb2.TableRecord, _Mapping]] = ..., epoch: _Optional[int] = ..., version: _Optional[int] = ..., error_type: _Optional[str] = ..., error_message: _Optional[str] = ..., not_leader: _Optional[bool] = ..., leader: _Optional[str] = ...) -> None: ...
 
 class StatusRequest(_message.Message):
     __slots__ = ("cluster_id",)
@@ -55,13 +59,35 @@ class StatusRequest(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ...) -> None: ...
 
 class StatusReply(_message.Message):
-    __slots__ = ("catalog", "nodes", "routers", "pid")
+    __slots__ = ("catalog", "nodes", "routers", "pid", "member")
     CATALOG_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
     ROUTERS_FIELD_NUMBER: _ClassVar[int]
     PID_FIELD_NUMBER: _ClassVar[int]
+    MEMBER_FIELD_NUMBER: _ClassVar[int]
     catalog: _common_pb2.CatalogUpdate
     nodes: _containers.RepeatedCompositeFieldContainer[_node_pb2.Report]
     routers: _containers.RepeatedCompositeFieldContainer[_common_pb2.RouterRecord]
     pid: int
-    def __init__(self, catalog: _Optional[_Union[_common_pb2.CatalogUpdate, _Mapping]] = ..., nodes: _Optional[_Iterable[_Union[_node_pb2.Report, _Mapping]]] = ..., routers: _Optional[_Iterable[_Union[_common_pb2.RouterRecord, _Mapping]]] = ..., pid: _Optional[int] = ...) -> None: ...
+    member: MemberRecord
+    def __init__(self, catalog: _Optional[_Union[_common_pb2.CatalogUpdate, _Mapping]] = ..., nodes: _Optional[_Iterable[_Union[_node_pb2.Report, _Mapping]]] = ..., routers: _Optional[_Iterable[_Union[_common_pb2.RouterRecord, _Mapping]]] = ..., pid: _Optional[int] = ..., member: _Optional[_Union[MemberRecord, _Mapping]] = ...) -> None: ...
+
+class MemberRecord(_message.Message):
+    __slots__ = ("replica", "role", "epoch", "leader", "voters", "position", "applied", "serving")
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    VOTERS_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    APPLIED_FIELD_NUMBER: _ClassVar[int]
+    SERVING_FIELD_NUMBER: _ClassVar[int]
+    replica: int
+    role: str
+    epoch: int
+    leader: int
+    voters: _containers.RepeatedScalarFieldContainer[int]
+    position: int
+    applied: int
+    serving: bool
+    def __init__(self, replica: _Optional[int] = ..., role: _Optional[str] = ..., epoch: _Optional[int] = ..., leader: _Optional[int] = ..., voters: _Optional[_Iterable[int]] = ..., position: _Optional[int] = ..., applied: _Optional[int] = ..., serving: _Optional[bool] = ...) -> None: ...

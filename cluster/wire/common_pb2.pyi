@@ -146,7 +146,7 @@ class PartitionRecord(_message.Message):
     def __init__(self, partition: _Optional[int] = ..., table: _Optional[int] = ..., low: _Optional[bytes] = ..., high: _Optional[bytes] = ..., replicas: _Optional[_Iterable[_Union[ReplicaRecord, _Mapping]]] = ..., membership_version: _Optional[int] = ..., preferred_leader: _Optional[int] = ..., state: _Optional[_Union[PartitionRecord.State, str]] = ..., version: _Optional[int] = ..., leaving: _Optional[_Iterable[int]] = ..., dropping: _Optional[_Iterable[_Union[DropRecord, _Mapping]]] = ...) -> None: ...
 
 class CatalogUpdate(_message.Message):
-    __slots__ = ("cluster_id", "epoch", "from_version", "version", "tables", "removed_tables", "partitions", "removed_partitions", "nodes", "removed_nodes")
+    __slots__ = ("cluster_id", "epoch", "from_version", "version", "tables", "removed_tables", "partitions", "removed_partitions", "nodes", "removed_nodes", "not_leader", "leader")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     FROM_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -157,6 +157,8 @@ class CatalogUpdate(_message.Message):
     REMOVED_PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
     REMOVED_NODES_FIELD_NUMBER: _ClassVar[int]
+    NOT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     epoch: int
     from_version: int
@@ -167,4 +169,6 @@ class CatalogUpdate(_message.Message):
     removed_partitions: _containers.RepeatedScalarFieldContainer[int]
     nodes: _containers.RepeatedCompositeFieldContainer[NodeRecord]
     removed_nodes: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, cluster_id: _Optional[str] = ..., epoch: _Optional[int] = ..., from_version: _Optional[int] = ..., version: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TableRecord, _Mapping]]] = ..., removed_tables: _Optional[_Iterable[int]] = ..., partitions: _Optional[_Iterable[_Union[PartitionRecord, _Mapping]]] = ..., removed_partitions: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[_Union[NodeRecord, _Mapping]]] = ..., removed_nodes: _Optional[_Iterable[int]] = ...) -> None: ...
+    not_leader: bool
+    leader: str
+    def __init__(self, cluster_id: _Optional[str] = ..., epoch: _Optional[int] = ..., from_version: _Optional[int] = ..., version: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TableRecord, _Mapping]]] = ..., removed_tables: _Optional[_Iterable[int]] = ..., partitions: _Optional[_Iterable[_Union[PartitionRecord, _Mapping]]] = ..., removed_partitions: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[_Union[NodeRecord, _Mapping]]] = ..., removed_nodes: _Optional[_Iterable[int]] = ..., not_leader: _Optional[bool] = ..., leader: _Optional[str] = ...) -> None: ...
