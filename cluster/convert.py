@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from cluster.topology import CatalogTable, CatalogUpdate, DropOrder, NodePlace, Partition, PartitionState, ReplicaPlace
+from cluster.topology import (
+    CatalogTable,
+    CatalogUpdate,
+    DropOrder,
+    MembershipChange,
+    NodePlace,
+    Partition,
+    PartitionState,
+    ReplicaPlace,
+)
 from cluster.wire import common_pb2, replication_pb2
 from dynamo.table import Table, decode_table, encode_table
 from replication.messages import AppendReply, HandOver, VoteReply, VoteRequest
@@ -76,6 +85,7 @@ def partition_to_wire(partition: Partition) -> common_pb2.PartitionRecord:
             common_pb2.DropRecord(replica=order.replica, node=order.node, membership_version=order.membership_version)
             for order in partition.dropping
         ],
+        change=common_pb2.PartitionRecord.Change.Name(partition.change),
     )
 
 
@@ -93,6 +103,7 @@ def partition_from_wire(record: common_pb2.PartitionRecord) -> Partition:
         record.version,
         tuple(record.leaving),
         tuple(DropOrder(order.replica, order.node, order.membership_version) for order in record.dropping),
+        MembershipChange(record.change),
     )
 
 

@@ -27,6 +27,17 @@ class PartitionState(IntEnum):
     DROPPED = 1
 
 
+class MembershipChange(IntEnum):
+    """Why replicas join and leave a partition: their node is lost, is to be emptied, shares its zone with another voter,
+    or holds more than others of its zone. The numbers are those of the wire."""
+
+    NONE = 0
+    REPLACE = 1
+    DRAIN = 2
+    ZONE = 3
+    BALANCE = 4
+
+
 @dataclass(frozen=True, slots=True)
 class NodePlace:
     """A storage node and how to reach it. `metrics` is its HTTP status address.
@@ -85,6 +96,7 @@ class Partition:
     version: int = 0
     leaving: tuple[int, ...] = ()
     dropping: tuple[DropOrder, ...] = ()
+    change: MembershipChange = MembershipChange.NONE
 
     @property
     def wanted_voters(self) -> tuple[ReplicaPlace, ...]:

@@ -114,13 +114,25 @@ class DropRecord(_message.Message):
     def __init__(self, replica: _Optional[int] = ..., node: _Optional[int] = ..., membership_version: _Optional[int] = ...) -> None: ...
 
 class PartitionRecord(_message.Message):
-    __slots__ = ("partition", "table", "low", "high", "replicas", "membership_version", "preferred_leader", "state", "version", "leaving", "dropping")
+    __slots__ = ("partition", "table", "low", "high", "replicas", "membership_version", "preferred_leader", "state", "version", "leaving", "dropping", "change")
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         ACTIVE: _ClassVar[PartitionRecord.State]
         DROPPED: _ClassVar[PartitionRecord.State]
     ACTIVE: PartitionRecord.State
     DROPPED: PartitionRecord.State
+    class Change(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        NONE: _ClassVar[PartitionRecord.Change]
+        REPLACE: _ClassVar[PartitionRecord.Change]
+        DRAIN: _ClassVar[PartitionRecord.Change]
+        ZONE: _ClassVar[PartitionRecord.Change]
+        BALANCE: _ClassVar[PartitionRecord.Change]
+    NONE: PartitionRecord.Change
+    REPLACE: PartitionRecord.Change
+    DRAIN: PartitionRecord.Change
+    ZONE: PartitionRecord.Change
+    BALANCE: PartitionRecord.Change
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
     LOW_FIELD_NUMBER: _ClassVar[int]
@@ -132,6 +144,7 @@ class PartitionRecord(_message.Message):
     VERSION_FIELD_NUMBER: _ClassVar[int]
     LEAVING_FIELD_NUMBER: _ClassVar[int]
     DROPPING_FIELD_NUMBER: _ClassVar[int]
+    CHANGE_FIELD_NUMBER: _ClassVar[int]
     partition: int
     table: int
     low: bytes
@@ -143,7 +156,8 @@ class PartitionRecord(_message.Message):
     version: int
     leaving: _containers.RepeatedScalarFieldContainer[int]
     dropping: _containers.RepeatedCompositeFieldContainer[DropRecord]
-    def __init__(self, partition: _Optional[int] = ..., table: _Optional[int] = ..., low: _Optional[bytes] = ..., high: _Optional[bytes] = ..., replicas: _Optional[_Iterable[_Union[ReplicaRecord, _Mapping]]] = ..., membership_version: _Optional[int] = ..., preferred_leader: _Optional[int] = ..., state: _Optional[_Union[PartitionRecord.State, str]] = ..., version: _Optional[int] = ..., leaving: _Optional[_Iterable[int]] = ..., dropping: _Optional[_Iterable[_Union[DropRecord, _Mapping]]] = ...) -> None: ...
+    change: PartitionRecord.Change
+    def __init__(self, partition: _Optional[int] = ..., table: _Optional[int] = ..., low: _Optional[bytes] = ..., high: _Optional[bytes] = ..., replicas: _Optional[_Iterable[_Union[ReplicaRecord, _Mapping]]] = ..., membership_version: _Optional[int] = ..., preferred_leader: _Optional[int] = ..., state: _Optional[_Union[PartitionRecord.State, str]] = ..., version: _Optional[int] = ..., leaving: _Optional[_Iterable[int]] = ..., dropping: _Optional[_Iterable[_Union[DropRecord, _Mapping]]] = ..., change: _Optional[_Union[PartitionRecord.Change, str]] = ...) -> None: ...
 
 class CatalogUpdate(_message.Message):
     __slots__ = ("cluster_id", "epoch", "from_version", "version", "tables", "removed_tables", "partitions", "removed_partitions", "nodes", "removed_nodes", "not_leader", "leader")

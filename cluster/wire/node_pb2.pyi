@@ -32,7 +32,7 @@ class Report(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., node: _Optional[_Union[_common_pb2.NodeRecord, _Mapping]] = ..., incarnation: _Optional[int] = ..., catalog_epoch: _Optional[int] = ..., catalog_version: _Optional[int] = ..., pid: _Optional[int] = ..., disk_free: _Optional[int] = ..., replicas: _Optional[_Iterable[_Union[ReplicaReport, _Mapping]]] = ..., dropped_replicas: _Optional[_Iterable[int]] = ..., heard_nodes: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ReplicaReport(_message.Message):
-    __slots__ = ("partition", "replica", "role", "epoch", "leader_replica", "position", "applied", "items", "size", "serving", "filled_indexes", "membership_version", "voters", "old_voters", "learners", "lacks_state")
+    __slots__ = ("partition", "replica", "role", "epoch", "leader_replica", "position", "applied", "items", "size", "serving", "filled_indexes", "membership_version", "voters", "old_voters", "learners", "lacks_state", "log_only")
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     REPLICA_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
@@ -49,6 +49,7 @@ class ReplicaReport(_message.Message):
     OLD_VOTERS_FIELD_NUMBER: _ClassVar[int]
     LEARNERS_FIELD_NUMBER: _ClassVar[int]
     LACKS_STATE_FIELD_NUMBER: _ClassVar[int]
+    LOG_ONLY_FIELD_NUMBER: _ClassVar[int]
     partition: int
     replica: int
     role: str
@@ -65,7 +66,8 @@ class ReplicaReport(_message.Message):
     old_voters: _containers.RepeatedScalarFieldContainer[int]
     learners: _containers.RepeatedScalarFieldContainer[int]
     lacks_state: bool
-    def __init__(self, partition: _Optional[int] = ..., replica: _Optional[int] = ..., role: _Optional[str] = ..., epoch: _Optional[int] = ..., leader_replica: _Optional[int] = ..., position: _Optional[int] = ..., applied: _Optional[int] = ..., items: _Optional[int] = ..., size: _Optional[int] = ..., serving: _Optional[bool] = ..., filled_indexes: _Optional[_Iterable[int]] = ..., membership_version: _Optional[int] = ..., voters: _Optional[_Iterable[int]] = ..., old_voters: _Optional[_Iterable[int]] = ..., learners: _Optional[_Iterable[int]] = ..., lacks_state: _Optional[bool] = ...) -> None: ...
+    log_only: bool
+    def __init__(self, partition: _Optional[int] = ..., replica: _Optional[int] = ..., role: _Optional[str] = ..., epoch: _Optional[int] = ..., leader_replica: _Optional[int] = ..., position: _Optional[int] = ..., applied: _Optional[int] = ..., items: _Optional[int] = ..., size: _Optional[int] = ..., serving: _Optional[bool] = ..., filled_indexes: _Optional[_Iterable[int]] = ..., membership_version: _Optional[int] = ..., voters: _Optional[_Iterable[int]] = ..., old_voters: _Optional[_Iterable[int]] = ..., learners: _Optional[_Iterable[int]] = ..., lacks_state: _Optional[bool] = ..., log_only: _Optional[bool] = ...) -> None: ...
 
 class CatalogRequest(_message.Message):
     __slots__ = ("cluster_id",)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from cluster import convert
-from cluster.topology import CatalogUpdate, DropOrder, NodePlace, Partition, PartitionState, ReplicaPlace
+from cluster.topology import (
+    CatalogUpdate,
+    DropOrder,
+    MembershipChange,
+    NodePlace,
+    Partition,
+    PartitionState,
+    ReplicaPlace,
+)
 from cluster.wire import common_pb2, replication_pb2
 from replication.messages import MEMBERSHIP, Append, AppendReply, Entry, HandOver, VoteReply, VoteRequest
 from storagenode.appends import append_from_wire, append_to_wire
@@ -35,6 +43,7 @@ def test_a_catalog_update() -> None:
                 6,
                 (4,),
                 (DropOrder(3, 8, 2), DropOrder(2, 2**62, 2**63)),
+                MembershipChange.DRAIN,
             ),
         ),
         removed_partitions=(8,),
@@ -53,7 +62,7 @@ def test_records_that_name_no_change_of_membership_have_none() -> None:
     place = common_pb2.ReplicaRecord(replica=4, node=2, zone="z")
     partition = convert.partition_from_wire(common_pb2.PartitionRecord(partition=1, replicas=[place]))
     assert partition.wanted_voters == partition.replicas == (ReplicaPlace(4, 2, "z"),)
-    assert (partition.leaving, partition.dropping) == ((), ())
+    assert (partition.leaving, partition.dropping, partition.change) == ((), (), MembershipChange.NONE)
     node = convert.node_from_wire(common_pb2.NodeRecord(node=1))
     assert not node.draining
     assert not node.removed
