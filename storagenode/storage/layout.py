@@ -53,6 +53,10 @@ VERSIONS: Final = {
 
 FORMAT_KEY: Final = META + b"\x00format"
 APPLIED_KEY: Final = META + b"\x00applied"
+SUM_KEY: Final = META + b"\x00rows"
+"""The sum of the rows' hashes (storagenode.storage.row_sums): version of what is summed u8, position u64, sum u128. A
+store without it, or with that of another position, is of an older release: it is summed when it is opened."""
+SUM_VERSION: Final = 1
 _NAMED: Final = META + b"\x01"
 
 KEY_BYTES_MAX: Final = 1978
@@ -64,6 +68,7 @@ _POSITION: Final = struct.Struct(">Q")
 _NUMBER: Final = struct.Struct(">H")
 _EXPIRY: Final = struct.Struct(">QQ")
 _APPLIED: Final = struct.Struct("<QQQQQ")
+_SUM: Final = struct.Struct("<BQ16s")
 _INDEX_COUNT: Final = struct.Struct("<QQ")
 _SIZE: Final = struct.Struct("<Q")
 _CHECKSUM: Final = struct.Struct("<I")
@@ -180,6 +185,19 @@ def decode_applied(value: bytes | None) -> Applied:
         return Applied(position, epoch, stamp, items, size, tuple([IndexCount(*count) for count in counts]))
     except struct.error as error:
         raise StoreBroken("the applied row has another length") from error
+
+
+def encode_sum(position: int, value: int) -> bytes:
+    """The value of the row that keeps the sum of the rows' hashes."""
+    return checked(_SUM.pack(SUM_VERSION, position, value.to_bytes(16, "little")))
+
+
+def decode_sum(value: bytes | None, position: int) -> int | None:
+    """The sum as of `position`; None if none of that position is kept. Raises StoreBroken if it is damaged."""
+    if value is None:
+        return None
+    version, found, sum_ = _SUM.unpack(unchecked(value))
+    return int.from_bytes(sum_, "little") if (version, found) == (SUM_VERSION, position) else None
 
 
 def encode_collection(size: int) -> bytes:

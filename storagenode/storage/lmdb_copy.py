@@ -57,7 +57,7 @@ class LmdbRestoration:
         self,
         disk: Disk,
         folder: str,
-        open_store: Callable[[str], LmdbStore],
+        open_store: Callable[[str, bool], LmdbStore],
         take_over: Callable[[Store, LmdbStore], None],
     ) -> None:
         self._disk = disk
@@ -80,7 +80,14 @@ class LmdbRestoration:
     def open(self) -> LmdbStore:
         """The store, not yet in its place."""
         self._close_file()
-        self._store = self._open_store(self._path)
+        self._store = self._open_store(self._path, True)
+        return self._store
+
+    def open_empty(self) -> LmdbStore:
+        """A store that has applied nothing yet, not yet in its place."""
+        self._close_file()
+        self._remove()
+        self._store = self._open_store(self._path, False)
         return self._store
 
     def place(self, into: Store) -> None:

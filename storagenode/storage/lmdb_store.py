@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial as bound
+from itertools import chain
 from typing import Final, TypeAlias, cast
 
 import lmdb
@@ -17,6 +18,7 @@ import lmdb
 from cluster.disk import Disk
 from storagenode.storage import layout
 from storagenode.storage.lmdb_copy import LmdbCopy, LmdbRestoration
+from storagenode.storage.row_sums import ALL, Moved, RowSum, RowWalk, is_summed, row_hash, sum_of
 from storagenode.storage.store import SCHEMA, Applied, OperationIdRow, Space, Store, StoreBroken, StoreFull, WriteBatch
 
 MAP_BYTES: Final = 32 << 30
@@ -36,17 +38,25 @@ class LmdbStore:
     """One environment. Reads may come from any thread, writes from one at a time."""
 
     def __init__(
-        self, path: str, partition: int, replica: int, *, map_bytes: int = MAP_BYTES, copied: bool = False
+        self,
+        path: str,
+        partition: int,
+        replica: int,
+        *,
+        map_bytes: int = MAP_BYTES,
+        copied: bool = False,
+        is_file: bool = False,
     ) -> None:
         """Open, or create in an existing folder. Raises StoreBroken if it is damaged or another replica's.
 
         `copied`: `path` is a file, the copy of some replica's store of the same partition; it becomes this replica's.
+        `is_file`: `path` is a file, not a folder.
         """
         with _lmdb_errors():
             self._environment = lmdb.open(
                 path,
                 map_size=map_bytes,
-                subdir=not copied,
+                subdir=not (copied or is_file),
                 sync=False,
                 metasync=False,
                 create=not copied,
@@ -55,6 +65,7 @@ class LmdbStore:
             )
         self._copies: list[LmdbCopy] = []
         self._syncing = threading.Lock()
+        self._walking = threading.Lock()
         try:
             with _lmdb_errors():
                 if copied:
@@ -62,6 +73,8 @@ class LmdbStore:
                 self._claim(layout.format_row(partition, replica), anew=copied)
                 with self._environment.begin() as reading:
                     self._applied = layout.decode_applied(reading.get(layout.APPLIED_KEY))
+                    kept = layout.decode_sum(reading.get(layout.SUM_KEY), self._applied.position)
+            self._sum = RowSum(sum_of(self.rows(*ALL)) if kept is None else kept)
         except BaseException:
             self._environment.close()
             raise
@@ -111,18 +124,53 @@ class LmdbStore:
         """One transaction. Raises StoreFull, StoreBroken, ValueError; then nothing of it was kept."""
         if batch.applied.position < self._applied.position:
             raise ValueError(f"position {batch.applied.position} is applied after {self._applied.position}")
+        moved: Moved = []
         with _lmdb_errors(), self._environment.begin(write=True) as writing:
             put, delete = writing.put, writing.delete
             for key, value in layout.rows(batch):
-                if value is None:
+                if is_summed(key):
+                    before = writing.pop(key) if value is None else writing.replace(key, value)
+                    moved.append((key, row_hash(key, value) - row_hash(key, before)))
+                elif value is None:
                     delete(key)
                 else:
                     put(key, value)
+            after = self._sum.after(moved)
+            put(layout.SUM_KEY, layout.encode_sum(batch.applied.position, after))
             if batch.forget_operation_ids_before:
                 _forget(writing, batch.forget_operation_ids_before)
             if batch.forget_changes_to:
                 _forget_changes(writing, batch.forget_changes_to, layout.changes_to_forget(batch))
         self._applied = batch.applied
+        self._sum.take(after, moved)
+
+    def row_sum(self) -> int:
+        """The sum of the rows' hashes, from memory."""
+        return self._sum.value
+
+    def begin_walk(self) -> RowWalk:
+        """A walk over all rows."""
+        return self._sum.begin_walk()
+
+    def walk_slice(self, walk: RowWalk, rows_max: int) -> Callable[[], None]:
+        """The next slice of a walk."""
+        walk.begin()
+        rows = self.rows(walk.low, ALL[1])
+        first = next(rows, None)  # the view is as of now
+        return bound(self._walk_slice, walk, rows, first, rows_max)
+
+    def _walk_slice(
+        self,
+        walk: RowWalk,
+        rows: Generator[tuple[bytes, bytes], None, None],
+        first: tuple[bytes, bytes] | None,
+        rows_max: int,
+    ) -> None:
+        with self._walking:
+            if walk.void:
+                return
+            with closing(rows):
+                walk.take(rows if first is None else chain((first,), rows), rows_max)
 
     def operation_ids(self) -> Iterator[OperationIdRow]:
         """All operation id rows, in order of position."""
@@ -164,12 +212,14 @@ class LmdbStore:
         """Have the other's environment, which is not used by the other again."""
         self.close()
         self._environment, self._applied, self._copies = other._environment, other._applied, []
+        self._sum = other._sum
 
     def close(self) -> None:
-        """Close without syncing. Copies end, and a sync under way is waited for."""
+        """Close without syncing. Copies end; a sync or a slice of a walk under way is waited for."""
         for copy in self._copies:
             copy.close()
-        with self._syncing:
+        self._sum.void()
+        with self._syncing, self._walking:
             self._environment.close()
 
     def _get(self, key: bytes) -> bytes | None:
@@ -235,7 +285,7 @@ class LmdbStores:
         if not self._disk.exists(path):
             self._disk.make_directory(path)
         return LmdbRestoration(
-            self._disk, path, lambda file: LmdbStore(file, partition, replica, copied=True), _take_over
+            self._disk, path, lambda file, copied: _open_file(file, partition, replica, copied=copied), _take_over
         )
 
     def retire(self, partition: int, replica: int) -> None:
@@ -265,6 +315,10 @@ class LmdbStores:
 
     def _path(self, partition: int, replica: int) -> str:
         return f"{self._directory}/{partition:016x}-{replica:016x}"
+
+
+def _open_file(path: str, partition: int, replica: int, *, copied: bool) -> LmdbStore:
+    return LmdbStore(path, partition, replica, copied=copied, is_file=True)
 
 
 def _take_over(store: Store, other: LmdbStore) -> None:

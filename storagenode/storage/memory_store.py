@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, insort
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from itertools import chain
 from typing import Final
 
 from storagenode.storage import layout
+from storagenode.storage.row_sums import ALL, Moved, RowSum, RowWalk, is_summed, row_hash, sum_of
 from storagenode.storage.store import SCHEMA, Applied, OperationIdRow, Space, Store, StoreBroken, WriteBatch
 
 _ROW: Final = struct.Struct("<II")
@@ -20,6 +23,7 @@ class MemoryStore:
         self._rows: dict[bytes, bytes] = {}
         self._keys: list[bytes] = []
         self._applied = Applied()
+        self._sum = RowSum()
         self._open_scans = 0
 
     def get(self, key: bytes) -> bytes | None:
@@ -68,12 +72,39 @@ class MemoryStore:
         if self._open_scans:
             # Whoever scans goes on with the old ones.
             self._rows, self._keys, self._open_scans = dict(self._rows), list(self._keys), 0
+        moved: Moved = []
         for key, value in changes:
+            if is_summed(key):
+                moved.append((key, row_hash(key, value) - row_hash(key, self._rows.get(key))))
             self._put(key, value)
+        after = self._sum.after(moved)
+        self._put(layout.SUM_KEY, layout.encode_sum(batch.applied.position, after))
         self._forget(batch.forget_operation_ids_before)
         if batch.forget_changes_to:
             self._forget_changes(batch.forget_changes_to, layout.changes_to_forget(batch))
         self._applied = batch.applied
+        self._sum.take(after, moved)
+
+    def row_sum(self) -> int:
+        """The sum of the rows' hashes."""
+        return self._sum.value
+
+    def begin_walk(self) -> RowWalk:
+        """A walk over all rows."""
+        return self._sum.begin_walk()
+
+    def walk_slice(self, walk: RowWalk, rows_max: int) -> Callable[[], None]:
+        """The next slice of a walk."""
+        walk.begin()
+        rows = self.rows(walk.low, ALL[1])
+        first = next(rows, None)  # the view is as of now
+
+        def look() -> None:
+            with closing(rows):
+                if not walk.void:
+                    walk.take(rows if first is None else chain((first,), rows), rows_max)
+
+        return look
 
     def operation_ids(self) -> Iterator[OperationIdRow]:
         """All operation id rows, in order of position."""
@@ -106,13 +137,17 @@ class MemoryStore:
         except struct.error as error:
             raise StoreBroken("a copy is cut short") from error
         self._applied = layout.decode_applied(self._rows.get(layout.APPLIED_KEY))
+        kept = layout.decode_sum(self._rows.get(layout.SUM_KEY), self._applied.position)
+        self._sum = RowSum(sum_of(self.rows(*ALL)) if kept is None else kept)
 
     def take_over(self, other: MemoryStore) -> None:
         """Have the other's rows; the other is not used again."""
-        self._rows, self._keys, self._applied = other._rows, other._keys, other._applied
+        self._sum.void()
+        self._rows, self._keys, self._applied, self._sum = other._rows, other._keys, other._applied, other._sum
 
     def close(self) -> None:
-        """Nothing to do: the rows stay."""
+        """The rows stay."""
+        self._sum.void()
 
     def _range(self, low: bytes, high: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         rows, keys = self._rows, self._keys
@@ -183,6 +218,10 @@ class MemoryRestoration:
     def open(self) -> MemoryStore:
         """The store, not yet in its place."""
         self._store.load(bytes(self._data))
+        return self._store
+
+    def open_empty(self) -> MemoryStore:
+        """A store that has applied nothing yet."""
         return self._store
 
     def place(self, into: Store) -> None:

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from storagenode.storage.row_sums import RowWalk
 
 
 class StoreError(Exception):
@@ -177,6 +180,21 @@ class Store(Protocol):
         """Do all of `batch` or, on any error, nothing. Raises ValueError if it would move the applied position back."""
         ...
 
+    def row_sum(self) -> int:
+        """The sum of the rows' hashes (`row_sums`): equal on all replicas that have applied equally much; from
+        memory."""
+        ...
+
+    def begin_walk(self) -> RowWalk:
+        """A walk over all rows, in slices, in the place of any other; it is void once the store is replaced or
+        closed."""
+        ...
+
+    def walk_slice(self, walk: RowWalk, rows_max: int) -> Callable[[], None]:
+        """The next slice of a walk: call this, and after that `walk.end`, where `write` is called; what it returns
+        looks at the rows, and may do so in a thread."""
+        ...
+
     def operation_ids(self) -> Iterator[OperationIdRow]:
         """All operation id rows kept, in order of position."""
         ...
@@ -207,6 +225,10 @@ class Restoration(Protocol):
 
     def open(self) -> Store:
         """All is written: the store, not yet in its place. Raises StoreBroken if this is no copy of the partition."""
+        ...
+
+    def open_empty(self) -> Store:
+        """Instead of `write` and `open`: a store that has applied nothing yet."""
         ...
 
     def place(self, into: Store) -> None:
