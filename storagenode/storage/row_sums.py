@@ -26,7 +26,8 @@ _PERSON: Final = b"trizone rows 1"
 """BLAKE2b's personalisation: these hashes are like no others. The number is the version of what is hashed."""
 _MODULUS: Final = 1 << 128
 _LENGTH: Final = struct.Struct("<H")
-_BASE: Final = blake2b(digest_size=16, person=_PERSON)
+_begun: Final = blake2b(digest_size=16, person=_PERSON).copy  # half the time of making a new one
+_number: Final = int.from_bytes
 _WITH_HEADER: Final = (layout.ITEM[0], layout.LOCAL_INDEX[0])
 _NOT_SUMMED: Final = (layout.CHANGE[0], layout.OPERATION_IDS[0])
 _OWN: Final = layout.META + b"\x00"
@@ -48,10 +49,12 @@ def row_hash(key: bytes, value: bytes | None) -> int:
     """A row's part of the sum; 0 for no row."""
     if value is None:
         return 0
-    hashed = _BASE.copy()
-    head = value[: codec.HEADER_SIZE] if key[0] in _WITH_HEADER else value
-    hashed.update(b"".join((_LENGTH.pack(len(key)), key, head)))
-    return int.from_bytes(hashed.digest(), "little")
+    hashed = _begun()
+    if key[0] in _WITH_HEADER:  # of a fixed length, so the two cannot be taken for others
+        hashed.update(key + value[: codec.HEADER_SIZE])
+    else:
+        hashed.update(_LENGTH.pack(len(key)) + key + value)
+    return _number(hashed.digest(), "little")
 
 
 def verify_row(key: bytes, value: bytes) -> None:
