@@ -28,8 +28,8 @@ class PartitionState(IntEnum):
 
 
 class MembershipChange(IntEnum):
-    """Why replicas join and leave a partition: their node is lost, is to be emptied, shares its zone with another voter,
-    or holds more than others of its zone. The numbers are those of the wire."""
+    """Why replicas join and leave a partition: the node of one is lost, is to be emptied, shares its zone with that of
+    another voter, or holds more than others of its zone. The numbers are those of the wire."""
 
     NONE = 0
     REPLACE = 1
