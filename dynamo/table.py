@@ -70,6 +70,21 @@ class Stream(Base, frozen=True):
     """Both in seconds since the epoch; 0: it is enabled."""
 
 
+class Replica(Base, frozen=True):
+    """A region's part in a global table, as one region knows it (`dynamo.regions` has the rules).
+
+    `number` stands for the region in this region's item headers and names its reader; a region that comes back gets
+    another one. `since`, milliseconds since the epoch, is when it was added or removed: of two regions' views the later
+    one counts. `by` is the region that was asked for it.
+    """
+
+    region: str
+    number: int
+    since: int
+    state: Literal["CREATING", "FILLING", "ACTIVE", "DELETING", "REMOVED", "CUT_OFF"] = "CREATING"
+    by: str = ""
+
+
 class Table(Base, frozen=True):
     """A table as the catalog keeps it.
 
@@ -112,6 +127,15 @@ class Table(Base, frozen=True):
     index_of: int = 0
     index_name: str = ""
     base_keys: KeySchema | None = None
+    region: str = ""
+    """Of a global table: the region that this is. Other tables have no regions."""
+    origins: tuple[str, ...] = ()
+    """Regions by the number that stands for them in item headers. Numbers are never used again."""
+    replicas: tuple[Replica, ...] = ()
+    """Every region that is, or ever was, part of the global table, this one included."""
+    settings_changed: int = 0
+    """When what all regions share was last changed, milliseconds since the epoch."""
+    global_version: Literal["", "2017.11.29", "2019.11.21"] = ""
 
     @property
     def stream(self) -> Stream | None:

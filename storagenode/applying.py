@@ -9,6 +9,7 @@ from typing import Final
 from dynamo import codec
 from dynamo.change import encode_change, encode_touch
 from dynamo.codec import stamp_milliseconds
+from dynamo.regions import is_global
 from dynamo.table import Table, decode_table
 from replication.messages import NORMAL, Entry
 from storagenode import commands
@@ -18,6 +19,16 @@ from storagenode.expiry import Expiry, ExpiryCommand
 from storagenode.index_commands import IndexWriteCommand, ReadCommand, TouchCommand
 from storagenode.index_rows import take_rows
 from storagenode.indexes import LocalIndexes, local_indexes_of
+from storagenode.regional import save_taken
+from storagenode.regional_commands import (
+    ClockCommand,
+    CutOffCommand,
+    RegionalCommand,
+    Source,
+    Tombstone,
+    TombstonesCommand,
+)
+from storagenode.storage import layout
 from storagenode.storage.store import SCHEMA, Applied, OperationIdRow, Store, WriteBatch
 from storagenode.transaction_commands import FinishCommand, OnCommit, PrepareCommand, TransactCommand
 from storagenode.transaction_marks import Mark, Marks, MarksTaken
@@ -45,7 +56,9 @@ class Taken:
         marks: Marks,
         readers: ChangeReaders,
         expiry: Expiry | None,
+        schema: Table | None = None,
     ) -> None:
+        """`schema` and the rest are those of the applied state."""
         before = store.applied()
         self.batch = WriteBatch(before)
         self.ids: list[int] = []
@@ -56,6 +69,8 @@ class Taken:
         self.readers = readers
         self.expiry = expiry
         self.sources: dict[int, int] = {}  # source of index rows → its last position that was taken
+        self.regional: dict[Source, int] = {}  # source in another region → its last position that was taken
+        self._is_global = is_global(schema)
         self._tokens = TokensTaken(store, self.batch)
         self._store = store
         self._stamp, self._items, self._size = before.stamp, before.items, before.size
@@ -81,6 +96,7 @@ class Taken:
                 self.readers = self.readers.with_schema(self.schema, position, self.batch, first=first)
                 self.expiry = expiries.with_schema(self.expiry, self.schema, position, self.batch, first=first)
                 self.local = local_indexes_of(self.schema)
+                self._is_global = is_global(self.schema)
                 self.batch.meta[SCHEMA] = command.definition
                 return 0
             case FinishCommand():
@@ -103,6 +119,34 @@ class Taken:
                 if self.expiry is not None:
                     self.expiry = self.expiry.take(command, self.batch, self._before)
                 return 0
+            case RegionalCommand() | TombstonesCommand() | ClockCommand() | CutOffCommand():
+                self._take_of_regions(command, position)
+                return 0
+
+    def _take_of_regions(
+        self, command: RegionalCommand | TombstonesCommand | ClockCommand | CutOffCommand, position: int
+    ) -> None:
+        match command:
+            case RegionalCommand():
+                for row in command.rows:
+                    self._write(row.key, row.stored, row.old_size, position)
+                if command.position:
+                    self.regional[command.source] = command.position
+                    save_taken(self.batch, command.source, command.position)
+            case TombstonesCommand():
+                for tombstone in command.tombstones:
+                    self._forget(tombstone)
+            case ClockCommand():
+                self._stamp = max(self._stamp, command.stamp)
+            case CutOffCommand():
+                self.readers = self.readers.without_region(command.number, self.batch)
+
+    def _forget(self, tombstone: Tombstone) -> None:
+        """Let a tombstone go, unless the item has been written or deleted since."""
+        key = layout.tombstone_key(tombstone.key)
+        stored = self.batch.rows[key] if key in self.batch.rows else self._store.row(key)
+        if stored and codec.header_of(stored).stamp == tombstone.stamp:
+            self.batch.rows[key] = None
 
     def _take_of_indexes(self, command: IndexWriteCommand | ReadCommand | TouchCommand, position: int) -> None:
         match command:
@@ -144,6 +188,8 @@ class Taken:
         if self.local is not None:
             self._indexes = self.local.take(self.batch, self._store, self._indexes, key, stored)
         self.batch.items[key] = stored
+        if self._is_global:
+            self.batch.rows[layout.tombstone_key(key)] = written if gone else None
         self._items += (not gone) - (old_size > 0)
         self._size += header.size - old_size
         self._stamp = max(self._stamp, header.stamp)

@@ -10,6 +10,7 @@ tombstone for
 * PREPARE, COMMIT, CANCEL, TRANSACT: see `transaction_commands`.
 * INDEX_WRITE, READ, TOUCH: see `index_commands`.
 * EXPIRY: see `expiry`.
+* REGIONAL, TOMBSTONES, CLOCK, CUT_OFF: see `regional_commands`.
 
 A command's number never changes its meaning (docs/data-format.md).
 """
@@ -23,6 +24,7 @@ from typing import TypeAlias
 
 from storagenode import expiry
 from storagenode import index_commands as indexes
+from storagenode import regional_commands as regional
 from storagenode import transaction_commands as transactions
 
 FORMAT_VERSION = 1
@@ -65,6 +67,10 @@ Command: TypeAlias = (
     | indexes.ReadCommand
     | indexes.TouchCommand
     | expiry.ExpiryCommand
+    | regional.RegionalCommand
+    | regional.TombstonesCommand
+    | regional.ClockCommand
+    | regional.CutOffCommand
 )
 
 
@@ -77,6 +83,10 @@ _OTHERS: dict[bytes, Callable[[bytes], Command]] = {
     bytes((FORMAT_VERSION, indexes.READ)): indexes.decode_read,
     bytes((FORMAT_VERSION, indexes.TOUCH)): indexes.decode_touch,
     bytes((FORMAT_VERSION, expiry.EXPIRY)): expiry.decode_expiry,
+    bytes((FORMAT_VERSION, regional.REGIONAL)): regional.decode_regional,
+    bytes((FORMAT_VERSION, regional.TOMBSTONES)): regional.decode_tombstones,
+    bytes((FORMAT_VERSION, regional.CLOCK)): regional.decode_clock,
+    bytes((FORMAT_VERSION, regional.CUT_OFF)): regional.decode_cut_off,
 }
 
 

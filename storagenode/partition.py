@@ -18,6 +18,7 @@ from dynamo.errors import ApiError, item_collection_too_large
 from dynamo.expiry import expires_at, is_expired, needle_of
 from dynamo.expressions import tree
 from dynamo.expressions.projection import project
+from dynamo.regions import is_global
 from dynamo.table import Table, decode_table, encode_table
 from dynamo.values import dump, load
 from replication.messages import Entry
@@ -38,6 +39,8 @@ from storagenode.indexes import (
 from storagenode.item_collections import ITEM_COLLECTION_BYTES_MAX, ItemCollections
 from storagenode.operation_ids import OperationIds
 from storagenode.query import Page, run_slice
+from storagenode.regional import Regional
+from storagenode.row_agreement import RowSums, runs
 from storagenode.storage import layout
 from storagenode.storage.store import SCHEMA, Applied, Store
 from storagenode.transaction_marks import Mark
@@ -67,9 +70,11 @@ class Partition:
         self.readers = load_readers(store, self._applied_schema)
         self.expiry = load_expiry(store, self._applied_schema)
         self._index_rows = IndexRows(store)
+        self._regional = Regional(store, self)
         self._may_have_changes = True
         self._set_schema(self._applied_schema, self._applied_local)
         self._last_stamp = store.applied().stamp
+        self.row_sums = RowSums(store.applied().position, store.row_sum())
 
     def _set_schema(self, schema: Table | None, local: LocalIndexes | None) -> None:
         """What requests are held to from here on."""
@@ -100,6 +105,8 @@ class Partition:
         kind = request.WhichOneof("operation")
         if kind == "index_write":
             return self._index_rows.decide(request.index_write, self.current, self._overlay, position)
+        if kind == "regional_write":
+            return self._regional.decide(request.regional_write, wall_ms, position)
         if kind in TRANSACTION_KINDS:
             return self._transactions.decide(request, wall_ms, position)
         key: bytes = getattr(request, kind).key
@@ -182,14 +189,18 @@ class Partition:
         return after.size - before.size
 
     def put_in_flight(
-        self, key: bytes, changed: Changed, growth: int, stamp: int, position: int, flags: int = 0
+        self, key: bytes, changed: Changed, growth: int, stamp: int, position: int, flags: int = 0, origin: int = 0
     ) -> bytes:
-        """The entry proposed at `position` changes the item. The bytes to be stored, a tombstone for a delete."""
+        """The entry proposed at `position` changes the item. The bytes to be stored, a tombstone for a delete.
+
+        `origin`: the number of the region that the change is from."""
         if changed.body is None:
             flags |= codec.TOMBSTONE
-        header = codec.ItemHeader(flags=flags, origin=0, size=changed.size, stamp=stamp, position=position)
+        header = codec.ItemHeader(flags=flags, origin=origin, size=changed.size, stamp=stamp, position=position)
         stored = codec.encode(key, changed.body or b"", header)
         self._overlay[key] = (position, None if changed.body is None else stored)
+        if is_global(self.schema):
+            self._regional.written(key, stored, position, gone=changed.body is None)
         if self._local is not None:
             self._collections.change(key, growth, position)
         return stored
@@ -204,6 +215,14 @@ class Partition:
         self._last_stamp = max(make_stamp(wall_ms, 0), self._last_stamp + 1)
         return self._last_stamp
 
+    def saw(self, stamp: int) -> None:
+        """Stamp above this from now on."""
+        self._last_stamp = max(self._last_stamp, stamp)
+
+    def is_marked(self, key: bytes) -> bool:
+        """Whether a transaction is under way on the item."""
+        return bool(self._transactions.marks) and self._transactions.conflict(key) is not None
+
     def current(self, key: bytes) -> tuple[Old, int]:
         """The item after all writes in flight, and the position that this rests on (0: it is applied)."""
         if (pending := self._overlay.get(key)) is not None:
@@ -217,20 +236,32 @@ class Partition:
         self._transactions.abandon()
         self._collections.abandon()
         self._index_rows.abandon()
+        self._regional.abandon()
         self._set_schema(self._applied_schema, self._applied_local)
 
     # --- the log, on every replica ---
 
     def apply(self, entries: Sequence[Entry]) -> None:
-        """Take committed entries into the store, in one transaction. Raises what the store raises; then nothing is
-        taken."""
-        taken = Taken(self._store, self._applied_local, self._transactions.marks, self.readers, self.expiry)
+        """Take committed entries into the store. Raises what the store raises: `applied` then tells what was taken."""
+        for run in runs(entries):
+            self._apply(run)
+
+    def _apply(self, entries: Sequence[Entry]) -> None:
+        taken = Taken(
+            self._store,
+            self._applied_local,
+            self._transactions.marks,
+            self.readers,
+            self.expiry,
+            self._applied_schema,
+        )
         for entry in entries:
             taken.take(entry)
         batch = taken.finish()
         batch.forget_operation_ids_before = self._operations.first_position
         batch.forget_changes_to = self._changes_passed(taken)
         self._store.write(batch)
+        self.row_sums.add(entries[-1].position, self._store.row_sum())
         self._after_apply(taken)
 
     def _changes_passed(self, taken: Taken) -> int:
@@ -257,6 +288,7 @@ class Partition:
         self._last_delete = taken.last_delete or self._last_delete
         self._collections.applied_to(last)
         self._index_rows.applied_to(taken.sources, last)
+        self._regional.applied_to(taken.regional, last)
         self.readers, self.expiry = taken.readers, taken.expiry
         self._last_stamp = max(self._last_stamp, taken.batch.applied.stamp)
         if taken.schema is not None:

@@ -22,6 +22,12 @@ NodeOperation: TypeAlias = (
     | storage_pb2.Prepare
     | storage_pb2.Finish
     | storage_pb2.TransactGet
+    | storage_pb2.RegionalWrite
+    | storage_pb2.ReadChanges
+    | storage_pb2.ReadRegion
+    | storage_pb2.DropTombstones
+    | storage_pb2.Digest
+    | storage_pb2.ReadRange
 )
 
 

@@ -41,6 +41,13 @@ _FIELDS = {
     storage_pb2.Prepare: "prepare",
     storage_pb2.Finish: "finish",
     storage_pb2.TransactGet: "transact_get",
+    storage_pb2.Batch: "batch",
+    storage_pb2.RegionalWrite: "regional_write",
+    storage_pb2.ReadChanges: "read_changes",
+    storage_pb2.ReadRegion: "read_region",
+    storage_pb2.DropTombstones: "drop_tombstones",
+    storage_pb2.Digest: "digest",
+    storage_pb2.ReadRange: "read_range",
 }
 
 

@@ -17,7 +17,7 @@ class RequestBatch(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., requests: _Optional[_Iterable[_Union[Request, _Mapping]]] = ...) -> None: ...
 
 class Request(_message.Message):
-    __slots__ = ("id", "partition", "table", "epoch", "schema_version", "deadline_ms", "operation_id", "request_id", "get", "put", "update", "delete", "query", "statistics", "index_write", "read_stream", "transact", "prepare", "finish", "transact_get")
+    __slots__ = ("id", "partition", "table", "epoch", "schema_version", "deadline_ms", "operation_id", "request_id", "get", "put", "update", "delete", "query", "statistics", "index_write", "read_stream", "transact", "prepare", "finish", "transact_get", "batch", "regional_write", "read_changes", "read_region", "drop_tombstones", "digest", "read_range")
     ID_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
@@ -38,6 +38,13 @@ class Request(_message.Message):
     PREPARE_FIELD_NUMBER: _ClassVar[int]
     FINISH_FIELD_NUMBER: _ClassVar[int]
     TRANSACT_GET_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    REGIONAL_WRITE_FIELD_NUMBER: _ClassVar[int]
+    READ_CHANGES_FIELD_NUMBER: _ClassVar[int]
+    READ_REGION_FIELD_NUMBER: _ClassVar[int]
+    DROP_TOMBSTONES_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    READ_RANGE_FIELD_NUMBER: _ClassVar[int]
     id: int
     partition: int
     table: int
@@ -58,7 +65,14 @@ class Request(_message.Message):
     prepare: Prepare
     finish: Finish
     transact_get: TransactGet
-    def __init__(self, id: _Optional[int] = ..., partition: _Optional[int] = ..., table: _Optional[int] = ..., epoch: _Optional[int] = ..., schema_version: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., operation_id: _Optional[int] = ..., request_id: _Optional[str] = ..., get: _Optional[_Union[Get, _Mapping]] = ..., put: _Optional[_Union[Put, _Mapping]] = ..., update: _Optional[_Union[Update, _Mapping]] = ..., delete: _Optional[_Union[Delete, _Mapping]] = ..., query: _Optional[_Union[Query, _Mapping]] = ..., statistics: _Optional[_Union[Statistics, _Mapping]] = ..., index_write: _Optional[_Union[IndexWrite, _Mapping]] = ..., read_stream: _Optional[_Union[ReadStream, _Mapping]] = ..., transact: _Optional[_Union[Transact, _Mapping]] = ..., prepare: _Optional[_Union[Prepare, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., transact_get: _Optional[_Union[TransactGet, _Mapping]] = ...) -> None: ...
+    batch: Batch
+    regional_write: RegionalWrite
+    read_changes: ReadChanges
+    read_region: ReadRegion
+    drop_tombstones: DropTombstones
+    digest: Digest
+    read_range: ReadRange
+    def __init__(self, id: _Optional[int] = ..., partition: _Optional[int] = ..., table: _Optional[int] = ..., epoch: _Optional[int] = ..., schema_version: _Optional[int] = ..., deadline_ms: _Optional[int] = ..., operation_id: _Optional[int] = ..., request_id: _Optional[str] = ..., get: _Optional[_Union[Get, _Mapping]] = ..., put: _Optional[_Union[Put, _Mapping]] = ..., update: _Optional[_Union[Update, _Mapping]] = ..., delete: _Optional[_Union[Delete, _Mapping]] = ..., query: _Optional[_Union[Query, _Mapping]] = ..., statistics: _Optional[_Union[Statistics, _Mapping]] = ..., index_write: _Optional[_Union[IndexWrite, _Mapping]] = ..., read_stream: _Optional[_Union[ReadStream, _Mapping]] = ..., transact: _Optional[_Union[Transact, _Mapping]] = ..., prepare: _Optional[_Union[Prepare, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., transact_get: _Optional[_Union[TransactGet, _Mapping]] = ..., batch: _Optional[_Union[Batch, _Mapping]] = ..., regional_write: _Optional[_Union[RegionalWrite, _Mapping]] = ..., read_changes: _Optional[_Union[ReadChanges, _Mapping]] = ..., read_region: _Optional[_Union[ReadRegion, _Mapping]] = ..., drop_tombstones: _Optional[_Union[DropTombstones, _Mapping]] = ..., digest: _Optional[_Union[Digest, _Mapping]] = ..., read_range: _Optional[_Union[ReadRange, _Mapping]] = ...) -> None: ...
 
 class Condition(_message.Message):
     __slots__ = ("tree", "values", "return_old")
@@ -234,6 +248,12 @@ class Transact(_message.Message):
     payload: bytes
     def __init__(self, actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ..., transaction: _Optional[bytes] = ..., payload: _Optional[bytes] = ...) -> None: ...
 
+class Batch(_message.Message):
+    __slots__ = ("actions",)
+    ACTIONS_FIELD_NUMBER: _ClassVar[int]
+    actions: _containers.RepeatedCompositeFieldContainer[Action]
+    def __init__(self, actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ...) -> None: ...
+
 class Prepare(_message.Message):
     __slots__ = ("actions", "transaction", "payload", "attempt", "started_ms")
     ACTIONS_FIELD_NUMBER: _ClassVar[int]
@@ -266,6 +286,90 @@ class TransactGet(_message.Message):
     versions_only: bool
     def __init__(self, gets: _Optional[_Iterable[_Union[Get, _Mapping]]] = ..., versions_only: _Optional[bool] = ...) -> None: ...
 
+class RegionalWrite(_message.Message):
+    __slots__ = ("life", "source", "position", "rows", "read_ms")
+    LIFE_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    READ_MS_FIELD_NUMBER: _ClassVar[int]
+    life: int
+    source: int
+    position: int
+    rows: _containers.RepeatedCompositeFieldContainer[RegionalRow]
+    read_ms: int
+    def __init__(self, life: _Optional[int] = ..., source: _Optional[int] = ..., position: _Optional[int] = ..., rows: _Optional[_Iterable[_Union[RegionalRow, _Mapping]]] = ..., read_ms: _Optional[int] = ...) -> None: ...
+
+class RegionalRow(_message.Message):
+    __slots__ = ("key", "body", "deleted", "size", "stamp", "region", "position")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    DELETED_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    STAMP_FIELD_NUMBER: _ClassVar[int]
+    REGION_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    key: bytes
+    body: bytes
+    deleted: bool
+    size: int
+    stamp: int
+    region: str
+    position: int
+    def __init__(self, key: _Optional[bytes] = ..., body: _Optional[bytes] = ..., deleted: _Optional[bool] = ..., size: _Optional[int] = ..., stamp: _Optional[int] = ..., region: _Optional[str] = ..., position: _Optional[int] = ...) -> None: ...
+
+class ReadChanges(_message.Message):
+    __slots__ = ("number", "after", "confirmed", "wait_ms", "reader")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    CONFIRMED_FIELD_NUMBER: _ClassVar[int]
+    WAIT_MS_FIELD_NUMBER: _ClassVar[int]
+    READER_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    after: int
+    confirmed: int
+    wait_ms: int
+    reader: int
+    def __init__(self, number: _Optional[int] = ..., after: _Optional[int] = ..., confirmed: _Optional[int] = ..., wait_ms: _Optional[int] = ..., reader: _Optional[int] = ...) -> None: ...
+
+class ReadRegion(_message.Message):
+    __slots__ = ("number", "settle_ms")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    SETTLE_MS_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    settle_ms: int
+    def __init__(self, number: _Optional[int] = ..., settle_ms: _Optional[int] = ...) -> None: ...
+
+class DropTombstones(_message.Message):
+    __slots__ = ("stamp", "orphans")
+    STAMP_FIELD_NUMBER: _ClassVar[int]
+    ORPHANS_FIELD_NUMBER: _ClassVar[int]
+    stamp: int
+    orphans: bool
+    def __init__(self, stamp: _Optional[int] = ..., orphans: _Optional[bool] = ...) -> None: ...
+
+class Digest(_message.Message):
+    __slots__ = ("low", "high", "after")
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    low: bytes
+    high: bytes
+    after: bytes
+    def __init__(self, low: _Optional[bytes] = ..., high: _Optional[bytes] = ..., after: _Optional[bytes] = ...) -> None: ...
+
+class ReadRange(_message.Message):
+    __slots__ = ("low", "high", "after", "tombstones")
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    TOMBSTONES_FIELD_NUMBER: _ClassVar[int]
+    low: bytes
+    high: bytes
+    after: bytes
+    tombstones: bool
+    def __init__(self, low: _Optional[bytes] = ..., high: _Optional[bytes] = ..., after: _Optional[bytes] = ..., tombstones: _Optional[bool] = ...) -> None: ...
+
 class ReplyBatch(_message.Message):
     __slots__ = ("replies",)
     REPLIES_FIELD_NUMBER: _ClassVar[int]
@@ -273,7 +377,7 @@ class ReplyBatch(_message.Message):
     def __init__(self, replies: _Optional[_Iterable[_Union[Reply, _Mapping]]] = ...) -> None: ...
 
 class Reply(_message.Message):
-    __slots__ = ("id", "item", "write", "query", "failure", "refusal", "statistics", "stream", "transact", "transact_get")
+    __slots__ = ("id", "item", "write", "query", "failure", "refusal", "statistics", "stream", "transact", "transact_get", "changes", "region", "digest", "range")
     ID_FIELD_NUMBER: _ClassVar[int]
     ITEM_FIELD_NUMBER: _ClassVar[int]
     WRITE_FIELD_NUMBER: _ClassVar[int]
@@ -284,6 +388,10 @@ class Reply(_message.Message):
     STREAM_FIELD_NUMBER: _ClassVar[int]
     TRANSACT_FIELD_NUMBER: _ClassVar[int]
     TRANSACT_GET_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    REGION_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    RANGE_FIELD_NUMBER: _ClassVar[int]
     id: int
     item: ItemReply
     write: WriteReply
@@ -294,7 +402,11 @@ class Reply(_message.Message):
     stream: StreamReply
     transact: TransactReply
     transact_get: TransactGetReply
-    def __init__(self, id: _Optional[int] = ..., item: _Optional[_Union[ItemReply, _Mapping]] = ..., write: _Optional[_Union[WriteReply, _Mapping]] = ..., query: _Optional[_Union[QueryReply, _Mapping]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., refusal: _Optional[_Union[_common_pb2.Refusal, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsReply, _Mapping]] = ..., stream: _Optional[_Union[StreamReply, _Mapping]] = ..., transact: _Optional[_Union[TransactReply, _Mapping]] = ..., transact_get: _Optional[_Union[TransactGetReply, _Mapping]] = ...) -> None: ...
+    changes: ChangesReply
+    region: RegionReply
+    digest: DigestReply
+    range: RangeReply
+    def __init__(self, id: _Optional[int] = ..., item: _Optional[_Union[ItemReply, _Mapping]] = ..., write: _Optional[_Union[WriteReply, _Mapping]] = ..., query: _Optional[_Union[QueryReply, _Mapping]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., refusal: _Optional[_Union[_common_pb2.Refusal, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsReply, _Mapping]] = ..., stream: _Optional[_Union[StreamReply, _Mapping]] = ..., transact: _Optional[_Union[TransactReply, _Mapping]] = ..., transact_get: _Optional[_Union[TransactGetReply, _Mapping]] = ..., changes: _Optional[_Union[ChangesReply, _Mapping]] = ..., region: _Optional[_Union[RegionReply, _Mapping]] = ..., digest: _Optional[_Union[DigestReply, _Mapping]] = ..., range: _Optional[_Union[RangeReply, _Mapping]] = ...) -> None: ...
 
 class ItemReply(_message.Message):
     __slots__ = ("item", "size")
@@ -305,20 +417,86 @@ class ItemReply(_message.Message):
     def __init__(self, item: _Optional[bytes] = ..., size: _Optional[int] = ...) -> None: ...
 
 class WriteReply(_message.Message):
-    __slots__ = ("attributes", "old_size", "new_size", "local_index_units", "collection_size", "global_index_units")
+    __slots__ = ("attributes", "old_size", "new_size", "local_index_units", "collection_size", "global_index_units", "taken", "won", "lost", "dropped")
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
     OLD_SIZE_FIELD_NUMBER: _ClassVar[int]
     NEW_SIZE_FIELD_NUMBER: _ClassVar[int]
     LOCAL_INDEX_UNITS_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_SIZE_FIELD_NUMBER: _ClassVar[int]
     GLOBAL_INDEX_UNITS_FIELD_NUMBER: _ClassVar[int]
+    TAKEN_FIELD_NUMBER: _ClassVar[int]
+    WON_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
     attributes: bytes
     old_size: int
     new_size: int
     local_index_units: _containers.RepeatedScalarFieldContainer[int]
     collection_size: int
     global_index_units: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, attributes: _Optional[bytes] = ..., old_size: _Optional[int] = ..., new_size: _Optional[int] = ..., local_index_units: _Optional[_Iterable[int]] = ..., collection_size: _Optional[int] = ..., global_index_units: _Optional[_Iterable[int]] = ...) -> None: ...
+    taken: int
+    won: int
+    lost: int
+    dropped: int
+    def __init__(self, attributes: _Optional[bytes] = ..., old_size: _Optional[int] = ..., new_size: _Optional[int] = ..., local_index_units: _Optional[_Iterable[int]] = ..., collection_size: _Optional[int] = ..., global_index_units: _Optional[_Iterable[int]] = ..., taken: _Optional[int] = ..., won: _Optional[int] = ..., lost: _Optional[int] = ..., dropped: _Optional[int] = ...) -> None: ...
+
+class ChangesReply(_message.Message):
+    __slots__ = ("rows", "next", "cut_off", "busy", "filled", "cursor", "more")
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    CUT_OFF_FIELD_NUMBER: _ClassVar[int]
+    BUSY_FIELD_NUMBER: _ClassVar[int]
+    FILLED_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    rows: _containers.RepeatedCompositeFieldContainer[RegionalRow]
+    next: int
+    cut_off: bool
+    busy: bool
+    filled: bool
+    cursor: int
+    more: bool
+    def __init__(self, rows: _Optional[_Iterable[_Union[RegionalRow, _Mapping]]] = ..., next: _Optional[int] = ..., cut_off: _Optional[bool] = ..., busy: _Optional[bool] = ..., filled: _Optional[bool] = ..., cursor: _Optional[int] = ..., more: _Optional[bool] = ...) -> None: ...
+
+class RegionReply(_message.Message):
+    __slots__ = ("cursor", "applied", "settled", "waiting_since_ms", "waiting", "filled", "cut_off", "tombstones_ms")
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    APPLIED_FIELD_NUMBER: _ClassVar[int]
+    SETTLED_FIELD_NUMBER: _ClassVar[int]
+    WAITING_SINCE_MS_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    FILLED_FIELD_NUMBER: _ClassVar[int]
+    CUT_OFF_FIELD_NUMBER: _ClassVar[int]
+    TOMBSTONES_MS_FIELD_NUMBER: _ClassVar[int]
+    cursor: int
+    applied: int
+    settled: int
+    waiting_since_ms: int
+    waiting: int
+    filled: bool
+    cut_off: bool
+    tombstones_ms: int
+    def __init__(self, cursor: _Optional[int] = ..., applied: _Optional[int] = ..., settled: _Optional[int] = ..., waiting_since_ms: _Optional[int] = ..., waiting: _Optional[int] = ..., filled: _Optional[bool] = ..., cut_off: _Optional[bool] = ..., tombstones_ms: _Optional[int] = ...) -> None: ...
+
+class DigestReply(_message.Message):
+    __slots__ = ("sum", "items", "after")
+    SUM_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    sum: bytes
+    items: int
+    after: bytes
+    def __init__(self, sum: _Optional[bytes] = ..., items: _Optional[int] = ..., after: _Optional[bytes] = ...) -> None: ...
+
+class RangeReply(_message.Message):
+    __slots__ = ("rows", "after", "read_ms")
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    READ_MS_FIELD_NUMBER: _ClassVar[int]
+    rows: _containers.RepeatedCompositeFieldContainer[RegionalRow]
+    after: bytes
+    read_ms: int
+    def __init__(self, rows: _Optional[_Iterable[_Union[RegionalRow, _Mapping]]] = ..., after: _Optional[bytes] = ..., read_ms: _Optional[int] = ...) -> None: ...
 
 class QueryReply(_message.Message):
     __slots__ = ("items", "count", "scanned_count", "size", "last_key", "last_key_attributes", "fetched_units")

@@ -17,6 +17,8 @@ META: Final = b"\x01"
 """+ name → bytes. `APPLIED`, `FORMAT`, and what `WriteBatch.meta` names."""
 ITEM: Final = b"\x10"
 """+ row key (dynamo.keys) → stored item (dynamo.codec)."""
+TOMBSTONE: Final = b"\x11"
+"""+ row key → the tombstone of an item that was deleted (dynamo.codec). Only for global tables."""
 LOCAL_INDEX: Final = b"\x20"
 """+ index number, 2 bytes + index row key (dynamo.keys) → projected item (dynamo.codec). The checksum's key is number
 and index row key. Of the header only the size is set, so that the row follows from the item alone."""
@@ -41,6 +43,7 @@ OPERATION_IDS: Final = b"\x50"
 VERSIONS: Final = {
     META: 1,
     ITEM: 1,
+    TOMBSTONE: 1,
     LOCAL_INDEX: 1,
     COLLECTION: 1,
     EXPIRY: 1,
@@ -102,6 +105,11 @@ def index_key(index: int, key: bytes) -> bytes:
 def collection_key(hash_: bytes) -> bytes:
     """The key of an item collection's size."""
     return COLLECTION + hash_
+
+
+def tombstone_key(key: bytes) -> bytes:
+    """The key of an item's tombstone."""
+    return TOMBSTONE + key
 
 
 def expiry_key(generation: int, seconds: int, key: bytes) -> bytes:

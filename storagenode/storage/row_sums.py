@@ -28,7 +28,7 @@ _MODULUS: Final = 1 << 128
 _LENGTH: Final = struct.Struct("<H")
 _begun: Final = blake2b(digest_size=16, person=_PERSON).copy  # half the time of making a new one
 _number: Final = int.from_bytes
-_WITH_HEADER: Final = (layout.ITEM[0], layout.LOCAL_INDEX[0])
+_WITH_HEADER: Final = (layout.ITEM[0], layout.TOMBSTONE[0], layout.LOCAL_INDEX[0])
 _NOT_SUMMED: Final = (layout.CHANGE[0], layout.OPERATION_IDS[0])
 _OWN: Final = layout.META + b"\x00"
 _PLAIN: Final = (layout.META[0], layout.EXPIRY[0])
