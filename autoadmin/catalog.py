@@ -7,9 +7,19 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from cluster.topology import CatalogTable, CatalogUpdate, NodePlace, Partition, PartitionState, ReplicaPlace, Topology
+from cluster.topology import (
+    CatalogTable,
+    CatalogUpdate,
+    CatalogUser,
+    NodePlace,
+    Partition,
+    PartitionState,
+    ReplicaPlace,
+    Topology,
+)
 from dynamo.errors import ApiError, internal, limit_exceeded, resource_in_use, table_not_found, validation
 from dynamo.table import Index, Table
+from dynamo.user import USERS_MAX, User, check_user, user_exists, user_not_found
 
 TABLES_MAX = 2_500
 ADOPTED_ID_GAP = 1_000_000
@@ -337,6 +347,36 @@ def without_table(catalog: Catalog, name: str) -> Change:
     return _step(catalog, removed_tables=gone, partitions=dropped)
 
 
+def with_user(catalog: Catalog, user: User, version: int) -> Change:
+    """The user put in place of the record of that version; 0: there is to be none yet. Raises ApiError: "Conflict" when
+    the record has moved meanwhile and the caller is to look again."""
+    check_user(user)
+    users = catalog.topology.users
+    known = users.get(user.id)
+    if known is None:
+        if version:
+            raise user_not_found(user.name)
+        if len(users) >= USERS_MAX:
+            raise limit_exceeded(f"There is a limit of {USERS_MAX} users per cluster")
+    elif not version:
+        raise user_exists(user.name)
+    elif version != known.version:
+        raise ApiError("Conflict", f"The user {user.name} was changed meanwhile")
+    for other in users.values():
+        taken = [key.id for key in other.user.keys if other.user.name != user.name and user.key(key.id) is not None]
+        if taken:
+            raise resource_in_use(f"The access key {taken[0]} is that of another user")
+    return _step(catalog, users=(CatalogUser(user, catalog.topology.version + 1),))
+
+
+def without_user(catalog: Catalog, name: str) -> Change:
+    """The user gone, with keys and policies. Raises ApiError."""
+    found = next((record.user for record in catalog.topology.users.values() if record.user.name == name), None)
+    if found is None:
+        raise user_not_found(name)
+    return _step(catalog, removed_users=(found.id,))
+
+
 def without_replicas(catalog: Catalog, replicas: Collection[int]) -> Change | None:
     """Drop orders without the replicas that are gone; an order with none left goes too.
 
@@ -372,6 +412,8 @@ def _step(
     partitions: tuple[Partition, ...] = (),
     removed_partitions: tuple[int, ...] = (),
     nodes: tuple[NodePlace, ...] = (),
+    users: tuple[CatalogUser, ...] = (),
+    removed_users: tuple[int, ...] = (),
 ) -> Change:
     """The change from the catalog's version to the next."""
     topology = catalog.topology
@@ -385,6 +427,8 @@ def _step(
         partitions=partitions,
         removed_partitions=removed_partitions,
         nodes=nodes,
+        users=users,
+        removed_users=removed_users,
     )
     return Change(update, catalog.counters)
 

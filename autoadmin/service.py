@@ -12,6 +12,7 @@ from autoadmin.executor import Control
 from autoadmin.follower import Follower
 from autoadmin.state import StateStore
 from autoadmin.tables import Tables
+from autoadmin.users import Users
 from cluster.clock import Clock
 from cluster.convert import node_from_wire, update_to_wire
 from cluster.executor import Executor
@@ -36,6 +37,7 @@ class AutoAdmin:
         self._control = Control(settings.cluster_id, store, executor, clock)
         self._adoption = Adoption(self._control, transport, clock)
         self._tables = Tables(self._control, self._adoption, settings)
+        self._users = Users(self._control, self._adoption, settings.cluster_id)
         self._sessions: dict[int, Stream] = {}  # by node; the newest counts
         self._routers: dict[Stream, common_pb2.RouterRecord] = {}
         self._strangers: set[tuple[str, str]] = set()
@@ -81,6 +83,8 @@ class AutoAdmin:
                 "Admin/CreateTable": self._tables.create,
                 "Admin/UpdateTable": self._tables.update,
                 "Admin/DeleteTable": self._tables.delete,
+                "Admin/PutUser": self._users.put,
+                "Admin/DeleteUser": self._users.delete,
                 "Admin/Refresh": self._refresh,
                 "Admin/Status": self._status,
             },

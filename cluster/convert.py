@@ -5,6 +5,7 @@ from __future__ import annotations
 from cluster.topology import (
     CatalogTable,
     CatalogUpdate,
+    CatalogUser,
     DropOrder,
     MembershipChange,
     NodePlace,
@@ -14,6 +15,7 @@ from cluster.topology import (
 )
 from cluster.wire import common_pb2, replication_pb2
 from dynamo.table import Table, decode_table, encode_table
+from dynamo.user import User, decode_user, encode_user
 from replication.messages import AppendReply, HandOver, VoteReply, VoteRequest
 
 _MICROSECONDS = 1_000_000
@@ -107,6 +109,16 @@ def partition_from_wire(record: common_pb2.PartitionRecord) -> Partition:
     )
 
 
+def user_to_wire(user: User, version: int) -> common_pb2.UserRecord:
+    """A user's record, with its description as JSON."""
+    return common_pb2.UserRecord(user=user.id, name=user.name, definition=encode_user(user), version=version)
+
+
+def user_from_wire(record: common_pb2.UserRecord) -> CatalogUser:
+    """A user's record."""
+    return CatalogUser(decode_user(record.definition), record.version)
+
+
 def update_to_wire(update: CatalogUpdate) -> common_pb2.CatalogUpdate:
     """A change of catalog and topology."""
     return common_pb2.CatalogUpdate(
@@ -120,6 +132,8 @@ def update_to_wire(update: CatalogUpdate) -> common_pb2.CatalogUpdate:
         removed_partitions=update.removed_partitions,
         nodes=[node_to_wire(node) for node in update.nodes],
         removed_nodes=update.removed_nodes,
+        users=[user_to_wire(record.user, record.version) for record in update.users],
+        removed_users=update.removed_users,
     )
 
 
@@ -136,6 +150,8 @@ def update_from_wire(update: common_pb2.CatalogUpdate) -> CatalogUpdate:
         removed_partitions=tuple(update.removed_partitions),
         nodes=tuple(node_from_wire(record) for record in update.nodes),
         removed_nodes=tuple(update.removed_nodes),
+        users=tuple(user_from_wire(record) for record in update.users),
+        removed_users=tuple(update.removed_users),
     )
 
 

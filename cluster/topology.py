@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from dynamo.table import Table
+from dynamo.user import User
 
 REMOVALS_KEPT = 1_000
 """How many removals a view remembers; whoever is further behind gets the whole catalog."""
@@ -121,6 +122,14 @@ class CatalogTable:
 
 
 @dataclass(frozen=True, slots=True)
+class CatalogUser:
+    """A user and the catalog version of its last change."""
+
+    user: User
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class CatalogUpdate:
     """What changed after `from_version`; `from_version` 0 is the whole."""
 
@@ -134,9 +143,11 @@ class CatalogUpdate:
     removed_partitions: tuple[int, ...] = ()
     nodes: tuple[NodePlace, ...] = ()
     removed_nodes: tuple[int, ...] = ()
+    users: tuple[CatalogUser, ...] = ()
+    removed_users: tuple[int, ...] = ()
 
 
-Kind: TypeAlias = Literal["table", "partition", "node"]
+Kind: TypeAlias = Literal["table", "partition", "node", "user"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +186,7 @@ class Topology:
     partitions: Mapping[int, Partition] = field(default_factory=dict)
     nodes: Mapping[int, NodePlace] = field(default_factory=dict)
     former_nodes: Mapping[int, NodePlace] = field(default_factory=dict)
+    users: Mapping[int, CatalogUser] = field(default_factory=dict)
     removals: tuple[Removal, ...] = ()
     complete_since: int = 0  # differences from this version on are known; earlier ones are given as the whole
     _names: Mapping[str, int] = field(default_factory=dict, repr=False)
@@ -266,6 +278,8 @@ class Topology:
             removed_partitions=tuple(removal.id for removal in removed if removal.kind == "partition"),
             nodes=tuple(record for record in self._all_nodes() if record.version > from_version),
             removed_nodes=tuple(removal.id for removal in removed if removal.kind == "node"),
+            users=tuple(record for record in self.users.values() if record.version > from_version),
+            removed_users=tuple(removal.id for removal in removed if removal.kind == "user"),
         )
 
     def full(self) -> CatalogUpdate:
@@ -278,6 +292,7 @@ class Topology:
             tables=tuple(self.tables.values()),
             partitions=tuple(self.partitions.values()),
             nodes=self._all_nodes(),
+            users=tuple(self.users.values()),
         )
 
     def _all_nodes(self) -> tuple[NodePlace, ...]:
@@ -296,6 +311,7 @@ def _replaced(update: CatalogUpdate) -> Topology:
         partitions=MappingProxyType(partitions),
         nodes=MappingProxyType({record.id: record for record in update.nodes if not record.removed}),
         former_nodes=MappingProxyType({record.id: record for record in update.nodes if record.removed}),
+        users=MappingProxyType({record.user.id: record for record in update.users}),
         complete_since=update.version,
         _names=_names(tables.values()),
         _internal=_internal(tables.values()),
@@ -324,12 +340,23 @@ def _advanced(topology: Topology, update: CatalogUpdate) -> Topology:
         partitions=MappingProxyType(partitions),
         nodes=MappingProxyType({id: record for id, record in known.items() if not record.removed}),  # noqa: A001
         former_nodes=MappingProxyType({id: record for id, record in known.items() if record.removed}),  # noqa: A001
+        users=_users(topology, update),
         removals=removals,
         complete_since=complete_since,
         _names=_names(tables.values()) if update.tables or update.removed_tables else topology._names,
         _internal=_internal(tables.values()) if update.tables or update.removed_tables else topology._internal,
         _ranges=_ranges(partitions.values(), touched, topology._ranges) if touched else topology._ranges,
     )
+
+
+def _users(topology: Topology, update: CatalogUpdate) -> Mapping[int, CatalogUser]:
+    """The users after a difference: the same object when none has changed, by which holders see that."""
+    if not update.users and not update.removed_users:
+        return topology.users
+    users = {**topology.users, **{record.user.id: record for record in update.users}}
+    for user in update.removed_users:
+        users.pop(user, None)
+    return MappingProxyType(users)
 
 
 def _remembered(topology: Topology, update: CatalogUpdate) -> tuple[tuple[Removal, ...], int]:
@@ -339,6 +366,7 @@ def _remembered(topology: Topology, update: CatalogUpdate) -> tuple[tuple[Remova
         *(Removal(update.version, "table", table) for table in update.removed_tables),
         *(Removal(update.version, "partition", partition) for partition in update.removed_partitions),
         *(Removal(update.version, "node", node) for node in update.removed_nodes),
+        *(Removal(update.version, "user", user) for user in update.removed_users),
     )
     forgotten = removals[:-REMOVALS_KEPT]
     if not forgotten:

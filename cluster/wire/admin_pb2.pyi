@@ -52,6 +52,28 @@ class TableReply(_message.Message):
     leader: str
     def __init__(self, table: _Optional[_Union[_common_pb2.TableRecord, _Mapping]] = ..., epoch: _Optional[int] = ..., version: _Optional[int] = ..., error_type: _Optional[str] = ..., error_message: _Optional[str] = ..., not_leader: _Optional[bool] = ..., leader: _Optional[str] = ...) -> None: ...
 
+class UserRequest(_message.Message):
+    __slots__ = ("cluster_id", "name", "definition", "user_version")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DEFINITION_FIELD_NUMBER: _ClassVar[int]
+    USER_VERSION_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    name: str
+    definition: bytes
+    user_version: int
+    def __init__(self, cluster_id: _Optional[str] = ..., name: _Optional[str] = ..., definition: _Optional[bytes] = ..., user_version: _Optional[int] = ...) -> None: ...
+
+class UserReply(_message.Message):
+    __slots__ = ("user", "error_type", "error_message")
+    USER_FIELD_NUMBER: _ClassVar[int]
+    ERROR_TYPE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    user: _common_pb2.UserRecord
+    error_type: str
+    error_message: str
+    def __init__(self, user: _Optional[_Union[_common_pb2.UserRecord, _Mapping]] = ..., error_type: _Optional[str] = ..., error_message: _Optional[str] = ...) -> None: ...
+
 class StatusRequest(_message.Message):
     __slots__ = ("cluster_id",)
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]

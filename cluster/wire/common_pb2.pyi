@@ -91,6 +91,18 @@ class TableRecord(_message.Message):
     version: int
     def __init__(self, table: _Optional[int] = ..., name: _Optional[str] = ..., schema_version: _Optional[int] = ..., definition: _Optional[bytes] = ..., version: _Optional[int] = ...) -> None: ...
 
+class UserRecord(_message.Message):
+    __slots__ = ("user", "name", "definition", "version")
+    USER_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DEFINITION_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    user: int
+    name: str
+    definition: bytes
+    version: int
+    def __init__(self, user: _Optional[int] = ..., name: _Optional[str] = ..., definition: _Optional[bytes] = ..., version: _Optional[int] = ...) -> None: ...
+
 class ReplicaRecord(_message.Message):
     __slots__ = ("replica", "node", "zone", "log_only")
     REPLICA_FIELD_NUMBER: _ClassVar[int]
@@ -160,7 +172,7 @@ class PartitionRecord(_message.Message):
     def __init__(self, partition: _Optional[int] = ..., table: _Optional[int] = ..., low: _Optional[bytes] = ..., high: _Optional[bytes] = ..., replicas: _Optional[_Iterable[_Union[ReplicaRecord, _Mapping]]] = ..., membership_version: _Optional[int] = ..., preferred_leader: _Optional[int] = ..., state: _Optional[_Union[PartitionRecord.State, str]] = ..., version: _Optional[int] = ..., leaving: _Optional[_Iterable[int]] = ..., dropping: _Optional[_Iterable[_Union[DropRecord, _Mapping]]] = ..., change: _Optional[_Union[PartitionRecord.Change, str]] = ...) -> None: ...
 
 class CatalogUpdate(_message.Message):
-    __slots__ = ("cluster_id", "epoch", "from_version", "version", "tables", "removed_tables", "partitions", "removed_partitions", "nodes", "removed_nodes", "not_leader", "leader")
+    __slots__ = ("cluster_id", "epoch", "from_version", "version", "tables", "removed_tables", "partitions", "removed_partitions", "nodes", "removed_nodes", "not_leader", "leader", "users", "removed_users")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     FROM_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -173,6 +185,8 @@ class CatalogUpdate(_message.Message):
     REMOVED_NODES_FIELD_NUMBER: _ClassVar[int]
     NOT_LEADER_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
+    USERS_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_USERS_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     epoch: int
     from_version: int
@@ -185,4 +199,6 @@ class CatalogUpdate(_message.Message):
     removed_nodes: _containers.RepeatedScalarFieldContainer[int]
     not_leader: bool
     leader: str
-    def __init__(self, cluster_id: _Optional[str] = ..., epoch: _Optional[int] = ..., from_version: _Optional[int] = ..., version: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TableRecord, _Mapping]]] = ..., removed_tables: _Optional[_Iterable[int]] = ..., partitions: _Optional[_Iterable[_Union[PartitionRecord, _Mapping]]] = ..., removed_partitions: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[_Union[NodeRecord, _Mapping]]] = ..., removed_nodes: _Optional[_Iterable[int]] = ..., not_leader: _Optional[bool] = ..., leader: _Optional[str] = ...) -> None: ...
+    users: _containers.RepeatedCompositeFieldContainer[UserRecord]
+    removed_users: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, cluster_id: _Optional[str] = ..., epoch: _Optional[int] = ..., from_version: _Optional[int] = ..., version: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[TableRecord, _Mapping]]] = ..., removed_tables: _Optional[_Iterable[int]] = ..., partitions: _Optional[_Iterable[_Union[PartitionRecord, _Mapping]]] = ..., removed_partitions: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[_Union[NodeRecord, _Mapping]]] = ..., removed_nodes: _Optional[_Iterable[int]] = ..., not_leader: _Optional[bool] = ..., leader: _Optional[str] = ..., users: _Optional[_Iterable[_Union[UserRecord, _Mapping]]] = ..., removed_users: _Optional[_Iterable[int]] = ...) -> None: ...
