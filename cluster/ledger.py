@@ -26,6 +26,7 @@ import orjson
 
 from cluster.requests.call import Call, NodeOperation
 from cluster.wire import storage_pb2
+from dynamo.errors import ApiError
 from dynamo.expressions.compile import compile_expressions
 from dynamo.keys import HASH_SIZE, row_key
 from dynamo.table import KeySchema, Table
@@ -224,11 +225,19 @@ def row_of(body: bytes) -> Row | None:
 
 
 def row_in_the_way(reply: storage_pb2.Reply) -> Row | None:
-    """The row whose state made a write fail its condition; None if the write went ahead."""
-    return row_of(reply.failure.item) or _NO_ROW if reply.HasField("failure") else None
+    """The row whose state made a write fail its condition; None if the write went ahead.
+
+    Raises ApiError for any other failure: the write may have gone ahead, and nobody knows.
+    """
+    if not reply.HasField("failure"):
+        return None
+    if reply.failure.type != _CONDITION_FAILED:
+        raise ApiError(reply.failure.type, reply.failure.message, status=500)
+    return row_of(reply.failure.item) or _NO_ROW
 
 
 _NO_ROW = Row(b"")
+_CONDITION_FAILED = "ConditionalCheckFailedException"
 
 
 def _update(transaction: bytes, update: str, condition: str, values: Item) -> storage_pb2.Update:

@@ -102,7 +102,7 @@ class Coordinator:
         begun, *prepared = await self._executor.call_all(
             [self._begin(table, attempt), *(self._prepare(part, attempt, n) for n, part in enumerate(parts, 1))]
         )
-        row = None if isinstance(begun, ApiError) else row_in_the_way(begun)
+        begun, row = _what_is_in_the_way(begun)
         beginning = judge_beginning(begun, row, attempt, self._identity.payload)
         judged = judge(parts, prepared)
         if isinstance(beginning, Begun) and isinstance(judged, Done) and self._may_decide():
@@ -235,6 +235,16 @@ class Coordinator:
 
     def _now_ms(self) -> int:
         return int(self._context.clock.wall() * 1000)
+
+
+def _what_is_in_the_way(begun: storage_pb2.Reply | ApiError) -> tuple[storage_pb2.Reply | ApiError, Row | None]:
+    """What became of writing an attempt to the ledger: the reply or an error, and the row that was in its way."""
+    if isinstance(begun, ApiError):
+        return begun, None
+    try:
+        return begun, row_in_the_way(begun)
+    except ApiError as error:
+        return error, None
 
 
 def _operation_id(attempt: bytes, number: int) -> int:

@@ -122,14 +122,19 @@ Beginning: TypeAlias = Begun | Row | Pending | Superseded | ApiError
 """What became of writing an attempt to the ledger. A Row: the transaction was committed before."""
 
 
+def partition_id(topology: Topology, table: int, row: bytes) -> int:
+    """The partition that holds a row; 0 if it is not known: whoever carries a call there will see what to do."""
+    try:
+        return topology.partition_for(table, row[:HASH_SIZE]).id
+    except LookupError:
+        return 0
+
+
 def parts_of(members: Sequence[M], topology: Topology) -> list[Part[M]]:
     """The members by partition."""
     parts: dict[tuple[int, int], list[M]] = {}
     for member in members:
-        try:
-            partition = topology.partition_for(member.table.id, member.row[:HASH_SIZE]).id
-        except LookupError:  # whoever carries the call will see what to do about it
-            partition = 0
+        partition = partition_id(topology, member.table.id, member.row)
         parts.setdefault((member.table.id, partition), []).append(member)
     return [Part(each[0].table, tuple(each)) for each in parts.values()]
 
@@ -144,6 +149,9 @@ def judge(parts: Sequence[Part[Member]], results: Sequence[storage_pb2.Reply | A
     sizes: dict[int, int] = {}
     errors = []
     for part, result in zip(parts, results, strict=True):
+        if not isinstance(result, ApiError) and result.HasField("failure"):
+            # It was done before, by an earlier try, and what came of it is not kept any longer.
+            result = ApiError(result.failure.type, result.failure.message, status=500)
         if isinstance(result, ApiError):
             errors.append(result)
             continue

@@ -189,3 +189,9 @@ def test_participants_are_told_by_partition() -> None:
     items = [Place(table, low + b"a"), Place(table, high + b"b"), Place(table, low + b"c"), Place(99, low)]
     calls = finish_calls(topology, A, items, commit=True)
     assert [list(call.operation.keys) for call in calls] == [[low + b"a", low + b"c"], [high + b"b"]]  # type: ignore[union-attr]
+
+
+def test_a_write_that_was_done_before_and_is_not_told_of_any_longer_is_not_taken_for_refused() -> None:
+    reply = storage_pb2.Reply(failure=storage_pb2.Failure(type="InternalServerError", message="done before"))
+    with pytest.raises(ApiError, match="done before"):
+        ledger.row_in_the_way(reply)

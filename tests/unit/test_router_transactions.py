@@ -92,6 +92,13 @@ def test_a_failure_tells_more_than_a_part_that_did_not_answer() -> None:
     assert outcome.type == "ServiceUnavailable"
 
 
+def test_a_part_whose_answer_is_not_kept_any_longer_may_be_done() -> None:
+    trimmed = storage_pb2.Failure(type="InternalServerError", message="done before")
+    outcome = judge(parts(LOW, HIGH), [reply(WRITE), storage_pb2.Reply(failure=trimmed)])
+    assert isinstance(outcome, ApiError)
+    assert (outcome.type, outcome.status) == ("InternalServerError", 500)
+
+
 def test_a_table_that_has_changed_asks_for_a_new_plan() -> None:
     outcome = judge(parts(LOW, HIGH), [unavailable("no leader"), StalePlanError()])
     assert isinstance(outcome, StalePlanError)
