@@ -21,6 +21,7 @@ from replication.lease import NEVER
 from replication.messages import Append, AppendReply, Entry, Message
 from replication.replica import Replica
 from storagenode import commands, streams
+from storagenode.damage import BEYOND_REPAIR, NO_DAMAGE
 from storagenode.decisions import Result, failure
 from storagenode.flusher import Flusher
 from storagenode.log.errors import LogTrimmed
@@ -28,7 +29,7 @@ from storagenode.log.node_log import NodeLog
 from storagenode.partition import Partition, Propose, Repeat
 from storagenode.query import Page, reply_of
 from storagenode.requests import Responder
-from storagenode.storage.store import Store
+from storagenode.storage.store import Store, StoreBroken, StoreFull
 from storagenode.transaction_commands import PrepareCommand, TransactCommand
 
 _log = logging.getLogger(__name__)
@@ -39,12 +40,25 @@ LOAD_BYTES = 1 << 20
 WAITING_MAX = 20_000
 """Writes of one partition under way at once; beyond that routers are asked to pause."""
 
+REGION_KINDS = frozenset({"read_changes", "read_region", "drop_tombstones", "digest", "read_range"})
+"""What replicators of global tables ask for."""
 SHRINKING = ("delete", "finish")
 """What is done when the disk is nearly full: deletes, and the end of what was begun."""
+
+APPLY_AGAIN_SECONDS = 0.5
+"""After the store found no room."""
 
 _TRIMMED = "The operation was done before, and its answer is not kept any longer: look at the item"
 
 WriteResult: TypeAlias = Result | storage_pb2.Failure
+
+
+class RegionReads(Protocol):
+    """Answers what replicators of global tables ask."""
+
+    def handle(self, hosted: HostedReplica, request: storage_pb2.Request, responder: Responder) -> None:
+        """Answer a request of `REGION_KINDS`. Raises CorruptItem."""
+        ...
 
 
 class Host(Protocol):
@@ -53,6 +67,11 @@ class Host(Protocol):
     clock: Clock
     log: NodeLog
     flusher: Flusher
+
+    @property
+    def regions(self) -> RegionReads:
+        """Who answers the replicators of global tables."""
+        ...
 
     @property
     def item_collection_bytes_max(self) -> int:
@@ -100,6 +119,15 @@ class Host(Protocol):
         """Let another replica lead, if one can."""
         ...
 
+    def damaged(self, hosted: HostedReplica, reason: str, *, hidden: bool) -> None:
+        """Rows of the replica are not what was written: have it repaired. `hidden`: any row may be wrong or missing,
+        not only those that fail their checksums."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        ...
+
     async def read_log(self, partition: int, first_position: int, max_bytes: int) -> tuple[Entry, ...]:
         """Entries from the node's log, read in a thread."""
         ...
@@ -140,7 +168,9 @@ class HostedReplica:
         self._waiting: dict[int, list[tuple[Responder, WriteResult]]] = {}
         self._was_leader = False
         self._commit_told = 0
-        self._told_damage = False
+        self.damage = NO_DAMAGE
+        self._unapplied: list[Entry] = []
+        self._apply_waits = False
 
     # --- requests from routers ---
 
@@ -149,6 +179,9 @@ class HostedReplica:
         kind = request.WhichOneof("operation")
         if refusal := self._mismatch(request):
             responder.refuse(refusal)
+            return False
+        if self.damage.refuses:
+            self._refuse_damaged(responder)
             return False
         try:
             if kind == "get":
@@ -163,12 +196,15 @@ class HostedReplica:
             if kind == "read_stream":
                 self._read_stream(request, responder)
                 return False
+            if kind in REGION_KINDS:
+                self._host.regions.handle(self, request, responder)
+                return False
             if kind == "statistics":
                 responder.statistics(self.partition.statistics())
                 return False
             return self._write(request, responder)
-        except CorruptItem as error:
-            self._refuse_damaged(error, responder)
+        except (CorruptItem, StoreBroken) as error:
+            self._found_damaged(error, responder)
             return False
 
     def _mismatch(self, request: storage_pb2.Request) -> common_pb2.Refusal | None:
@@ -190,6 +226,10 @@ class HostedReplica:
 
     def _not_serving(self) -> common_pb2.Refusal:
         return self._refusal(Refusal.NOT_READY if self.replica.role == "leader" else Refusal.NOT_LEADER)
+
+    def not_serving(self) -> common_pb2.Refusal:
+        """What a leader that may not answer, or a replica that is none, tells."""
+        return self._not_serving()
 
     def _may_read(self) -> bool:
         return self.replica.may_read(self._host.clock.boottime())
@@ -258,18 +298,20 @@ class HostedReplica:
                     responder.refuse(Refusal(reason=Refusal.DEADLINE))
                     return
                 finished = work()
-        except CorruptItem as error:
-            self._refuse_damaged(error, responder)
+        except (CorruptItem, StoreBroken) as error:
+            self._found_damaged(error, responder)
 
-    def _refuse_damaged(self, error: CorruptItem, responder: Responder) -> None:
-        """What is damaged is never given out. The first time in the life of the replica it is said, and another one is
-        let lead, which holds the record whole. Not every time: were it damaged everywhere, leaders would change with
-        each request of clients that ask again and again."""
-        responder.refuse(Refusal(reason=Refusal.NOT_READY, detail=str(error)))
-        if not self._told_damage:
-            self._told_damage = True
-            _log.error("partition %d holds a damaged record and cannot serve it: %s", self.partition_id, error)
-            self._host.hand_over(self)
+    def _found_damaged(self, error: Exception, responder: Responder) -> None:
+        """A row, or the store, is damaged: it is never given out."""
+        self._host.damaged(self, str(error), hidden=isinstance(error, StoreBroken))
+        self._refuse_damaged(responder)
+
+    def _refuse_damaged(self, responder: Responder) -> None:
+        """Another try may meet another replica, or this one repaired, unless nobody can repair it."""
+        if self.damage.beyond_repair:
+            responder.write(failure(internal(BEYOND_REPAIR), 0))
+        else:
+            responder.refuse(self._refusal(Refusal.NOT_READY))
 
     def _write(self, request: storage_pb2.Request, responder: Responder) -> bool:
         if not self.replica.may_write():
@@ -278,7 +320,7 @@ class HostedReplica:
         if len(self._waiting) >= WAITING_MAX:
             responder.refuse(self._refusal(Refusal.OVERLOADED))
             return False
-        if self._host.short_of_space and request.WhichOneof("operation") not in SHRINKING:
+        if self._host.short_of_space and not _shrinks(request):
             responder.refuse(self._refusal(Refusal.DISK_FULL))
             return False
         wall_ms = int(self._host.clock.wall() * 1000)
@@ -314,8 +356,20 @@ class HostedReplica:
             assert isinstance(command, PrepareCommand | TransactCommand), "an operation id stands for a write"
             responder.write(storage_pb2.TransactReply.FromString(command.reply))
 
+    def lose_state(self) -> None:
+        """The store is about to be replaced by one that was made anew on this node."""
+        self._stop_applying()
+        self.perform(self.replica.lose_state(self._host.clock.boottime()))
+
+    def state_restored(self) -> None:
+        """It was: go on with the log from there."""
+        self.state_replaced()
+        self.perform(self.replica.restored(self.partition.applied.position))
+
     def state_replaced(self) -> None:
-        """The store now holds a later state, from a snapshot."""
+        """The store now holds another state, from a snapshot."""
+        self._stop_applying()
+        self.damage = NO_DAMAGE
         self.partition = self._make_partition()
         self._host.changed(self)
 
@@ -442,8 +496,41 @@ class HostedReplica:
         self.perform(self.replica.loaded(tuple(entry for entry in entries if entry.position <= last_position)))
 
     def _apply(self, entries: tuple[Entry, ...]) -> None:
-        self.partition.apply(entries)
-        position = entries[-1].position
+        self._unapplied += entries
+        if not self._apply_waits:
+            self._apply_what_waits()
+
+    def _apply_what_waits(self) -> None:
+        entries, self._unapplied = self._unapplied, []
+        try:
+            self.partition.apply(entries)
+        except (StoreFull, StoreBroken) as error:
+            applied = self.partition.applied.position
+            self._unapplied = [entry for entry in entries if entry.position > applied]
+            self._apply_waits = True
+            self._cannot_apply(error)
+        if entries[0].position <= (position := self.partition.applied.position):
+            self._applied_to(position)
+
+    def _cannot_apply(self, error: StoreFull | StoreBroken) -> None:
+        if isinstance(error, StoreBroken):
+            self._host.damaged(self, f"its store cannot be written ({error})", hidden=True)
+        else:
+            _log.error("partition %d waits for room on the disk (%s)", self.partition_id, error)
+            self._host.start_work(self._apply_again(self.partition))
+
+    async def _apply_again(self, partition: Partition) -> None:
+        """Once there is room: until then nothing of what waits is answered."""
+        await self._host.sleep(APPLY_AGAIN_SECONDS)
+        if self.partition is partition and self._apply_waits and not self.dropped:
+            self._apply_waits = False
+            self._apply_what_waits()
+
+    def _stop_applying(self) -> None:
+        """What waits comes again from the log."""
+        self._unapplied, self._apply_waits = [], False
+
+    def _applied_to(self, position: int) -> None:
         self._answer_up_to(position)
         self.perform(self.replica.applied_to(position))
         self._propose_schema()
@@ -493,6 +580,13 @@ class HostedReplica:
     def serving(self) -> bool:
         """Whether this replica leads, may write and knows its schema."""
         return self.replica.may_write() and self.partition.schema is not None
+
+
+def _shrinks(request: storage_pb2.Request) -> bool:
+    """Whether the request may be done when the disk is nearly full."""
+    if request.HasField("batch"):
+        return all(action.HasField("delete") for action in request.batch.actions)
+    return request.WhichOneof("operation") in SHRINKING
 
 
 def _up_to(waiting: dict[int, list[tuple[Responder, WriteResult]]], position: int) -> list[int]:

@@ -7,9 +7,9 @@ Layout, little endian, after one byte of format version and one byte of command 
   commit makes of it (1), its size before and after (4 + 4), length of its key and of its body (2 + 4), key and body;
   then the reply, as the serialized `TransactReply` that a retried request is answered with.
 * COMMIT and CANCEL: stamp (8), attempt (16), number of keys (2); then for each the length (2) and the key.
-* TRANSACT: operation id (8), stamp (8), transaction (16, zeros: it is not remembered), payload (16), number of actions
-  (2) and of writes (2); for each action the larger of the item's sizes (4); for each write its old size (4), length of
-  its key and of its item (2 + 4), key and stored item (dynamo.codec); then the reply.
+* TRANSACT, for batches too: operation id (8), stamp (8), transaction (16, zeros: it is not remembered), payload (16),
+  number of actions (2) and of writes (2); for each action the larger of the item's sizes (4); for each write its old
+  size (4), length of its key and of its item (2 + 4), key and stored item (dynamo.codec); then the reply.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 PREPARE, COMMIT, CANCEL, TRANSACT = 10, 11, 12, 13
 ID_BYTES = 16
-NO_TRANSACTION = bytes(ID_BYTES)
+NO_TRANSACTION = NO_PAYLOAD = bytes(ID_BYTES)
 
 _FORMAT_VERSION = 1
 _PREPARE = struct.Struct("<BBQQ16s16sH")

@@ -1,4 +1,5 @@
-"""What a partition's leader decides on its part of transactions: done at once, marked, committed, cancelled, read.
+"""What a partition's leader decides on its part of transactions: done at once, marked, committed, cancelled, read. And
+on batches, which share their entries but promise nothing together.
 
 An action sees the items as they are after all writes in flight, and no mark but its own transaction's may be on them.
 Either all actions of a request go ahead, in one entry, or none does and the answer says of each what it met.
@@ -16,6 +17,7 @@ from dynamo.table import Table
 from storagenode.decisions import Answer, Decision, Propose, failure
 from storagenode.storage.store import Store
 from storagenode.transaction_commands import (
+    NO_PAYLOAD,
     NO_TRANSACTION,
     MarkedItem,
     OnCommit,
@@ -40,7 +42,7 @@ from storagenode.writes import (
     decide_update,
 )
 
-KINDS: Final = frozenset({"transact", "prepare", "finish"})
+KINDS: Final = frozenset({"transact", "prepare", "finish", "batch"})
 """The requests that are decided here, as `Request` names them."""
 
 PREPARE_MS_MAX: Final = 60_000
@@ -123,6 +125,8 @@ class Transactions:
             return self._finish(request.finish, wall_ms, position)
         if request.HasField("prepare"):
             return self._prepare(request, wall_ms, position)
+        if request.HasField("batch"):
+            return self._batch(request, wall_ms, position)
         return self._transact(request, wall_ms, position)
 
     def applied_to(self, changes: Changes, position: int) -> None:
@@ -160,6 +164,25 @@ class Transactions:
             sizes,
             tuple(writes),
             reply.SerializeToString(),
+        )
+        self._remember(request.operation_id, position, reply)
+        return Propose(encode_transact(command), reply)
+
+    def _batch(self, request: storage_pb2.Request, wall_ms: int, position: int) -> Decision:
+        """Writes that do not depend on each other: what can be done is done, in one entry."""
+        stamp = self._ground.next_stamp(wall_ms)
+        decided, writes = [], []
+        for action in request.batch.actions:
+            each = self._decide(action)
+            decided.append(each)
+            if isinstance(each.outcome, Changed):
+                stored = self._ground.put_in_flight(each.key, each.outcome, each.growth, stamp, position)
+                writes.append(WrittenItem(each.key, stored, each.old.size))
+        reply = storage_pb2.TransactReply(results=[each.result for each in decided])
+        if not writes:
+            return Answer(reply, _resting_on(decided))
+        command = TransactCommand(
+            request.operation_id, stamp, NO_TRANSACTION, NO_PAYLOAD, (), tuple(writes), reply.SerializeToString()
         )
         self._remember(request.operation_id, position, reply)
         return Propose(encode_transact(command), reply)

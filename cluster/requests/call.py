@@ -22,6 +22,7 @@ NodeOperation: TypeAlias = (
     | storage_pb2.Prepare
     | storage_pb2.Finish
     | storage_pb2.TransactGet
+    | storage_pb2.Batch
     | storage_pb2.RegionalWrite
     | storage_pb2.ReadChanges
     | storage_pb2.ReadRegion

@@ -459,7 +459,7 @@ class ChangesReply(_message.Message):
     def __init__(self, rows: _Optional[_Iterable[_Union[RegionalRow, _Mapping]]] = ..., next: _Optional[int] = ..., cut_off: _Optional[bool] = ..., busy: _Optional[bool] = ..., filled: _Optional[bool] = ..., cursor: _Optional[int] = ..., more: _Optional[bool] = ...) -> None: ...
 
 class RegionReply(_message.Message):
-    __slots__ = ("cursor", "applied", "settled", "waiting_since_ms", "waiting", "filled", "cut_off", "tombstones_ms")
+    __slots__ = ("cursor", "applied", "settled", "waiting_since_ms", "waiting", "filled", "cut_off", "tombstones")
     CURSOR_FIELD_NUMBER: _ClassVar[int]
     APPLIED_FIELD_NUMBER: _ClassVar[int]
     SETTLED_FIELD_NUMBER: _ClassVar[int]
@@ -467,7 +467,7 @@ class RegionReply(_message.Message):
     WAITING_FIELD_NUMBER: _ClassVar[int]
     FILLED_FIELD_NUMBER: _ClassVar[int]
     CUT_OFF_FIELD_NUMBER: _ClassVar[int]
-    TOMBSTONES_MS_FIELD_NUMBER: _ClassVar[int]
+    TOMBSTONES_FIELD_NUMBER: _ClassVar[int]
     cursor: int
     applied: int
     settled: int
@@ -475,8 +475,8 @@ class RegionReply(_message.Message):
     waiting: int
     filled: bool
     cut_off: bool
-    tombstones_ms: int
-    def __init__(self, cursor: _Optional[int] = ..., applied: _Optional[int] = ..., settled: _Optional[int] = ..., waiting_since_ms: _Optional[int] = ..., waiting: _Optional[int] = ..., filled: _Optional[bool] = ..., cut_off: _Optional[bool] = ..., tombstones_ms: _Optional[int] = ...) -> None: ...
+    tombstones: bool
+    def __init__(self, cursor: _Optional[int] = ..., applied: _Optional[int] = ..., settled: _Optional[int] = ..., waiting_since_ms: _Optional[int] = ..., waiting: _Optional[int] = ..., filled: _Optional[bool] = ..., cut_off: _Optional[bool] = ..., tombstones: _Optional[bool] = ...) -> None: ...
 
 class DigestReply(_message.Message):
     __slots__ = ("sum", "items", "after")

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from cluster.topology import Topology
 from cluster.wire import storage_pb2
 from dynamo.capacity import write_units
 from dynamo.errors import ApiError, validation
@@ -20,9 +21,12 @@ from router.consumed import body_of, collection, consumed, units_by_index
 from router.context import RequestContext
 from router.operations.replies import failure, retryable
 from router.operations.tables import with_tables
-from router.plan import Call, Plan, Work
+from router.plan import Call, NodeOperation, Plan, Work
+from router.transactions import partition_id
 
 REQUESTS_MAX = 25
+GROUP_BYTES = 512 << 10
+"""Members of one partition share a request and an entry of its log, up to this many bytes of items."""
 
 
 @dataclass(slots=True)
@@ -33,6 +37,26 @@ class _Write:
     item: Item
     put: bool
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The request's `index`-th member, and the row that it writes."""
+
+    index: int
+    table: Table
+    row: bytes
+    write: _Write
+
+    def put(self) -> storage_pb2.Put:
+        """What a storage node is to do for a put."""
+        return storage_pb2.Put(key=self.row, item=dump(self.write.item), size=self.write.size)
+
+    def action(self) -> storage_pb2.Action:
+        """The same for any member, as a part of a batch."""
+        if self.write.put:
+            return storage_pb2.Action(put=self.put())
+        return storage_pb2.Action(delete=storage_pb2.Delete(key=self.row))
 
 
 @dataclass(slots=True)
@@ -54,13 +78,15 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
         raise validation("Too many items requested for the BatchWriteItem call")
 
     def for_tables(tables: dict[str, Table]) -> Plan:
-        calls: list[Call] = []
+        places: list[_Place] = []
         seen: set[tuple[int, bytes]] = set()
         for name, table in tables.items():
-            calls += _calls(table, writes[name], context, len(calls), seen)
+            places += _places(table, writes[name], len(places), seen)
+        groups = _grouped(places, context.catalog.topology)
 
         async def run() -> bytes:
-            written = _distribute(await context.executor.call_all(calls), writes, tables)
+            results = await context.executor.call_all([_call(group, context) for group in groups])
+            written = _distribute(_by_member(groups, results), writes, tables)
             return _body(body, tables, written)
 
         return Work(run)
@@ -89,14 +115,12 @@ def _write(member: dict[str, Any]) -> _Write:
     return _Write(member, item, True, size)
 
 
-def _calls(
-    table: Table, writes: list[_Write], context: RequestContext, first: int, seen: set[tuple[int, bytes]]
-) -> list[Call]:
-    """The calls for one table's members, the first of which is the request's member number `first`.
+def _places(table: Table, writes: list[_Write], first: int, seen: set[tuple[int, bytes]]) -> list[_Place]:
+    """One table's members with their rows, the first of which is the request's member number `first`.
 
-    `seen` are the rows of the request so far: a table may be named twice, by name and by ARN.
+    `seen` are the rows of the request so far: a table may be named twice, by name and by ARN. Raises ApiError.
     """
-    calls = []
+    places = []
     for index, write in enumerate(writes, first):
         if write.put:
             validate_item_key(table, write.item)
@@ -108,19 +132,60 @@ def _calls(
         if (table.id, row) in seen:
             raise validation("Provided list of item keys contains duplicates")
         seen.add((table.id, row))
-        operation = (
-            storage_pb2.Put(key=row, item=dump(write.item), size=write.size)
-            if write.put
-            else storage_pb2.Delete(key=row)
-        )
-        calls.append(
-            Call(table, row[:HASH_SIZE], operation, context.operation_id(index), request_id=context.request_id)
-        )
-    return calls
+        places.append(_Place(index, table, row, write))
+    return places
+
+
+def _grouped(places: list[_Place], topology: Topology) -> list[list[_Place]]:
+    """The members by partition, in groups of at most `GROUP_BYTES`, or of one larger member."""
+    groups: list[list[_Place]] = []
+    open_groups: dict[tuple[int, int], tuple[list[_Place], int]] = {}
+    for place in places:
+        partition = partition_id(topology, place.table.id, place.row)
+        key = (place.table.id, partition)
+        group, size = open_groups.get(key, ([], 0))
+        if not group or size + place.write.size > GROUP_BYTES:
+            group, size = [], 0
+            groups.append(group)
+        group.append(place)
+        open_groups[key] = (group, size + place.write.size)
+    return groups
+
+
+def _call(group: list[_Place], context: RequestContext) -> Call:
+    """The call for one group; a lone member goes as the single write that it is."""
+    first = group[0]
+    operation: NodeOperation
+    if len(group) == 1:
+        operation = first.put() if first.write.put else storage_pb2.Delete(key=first.row)
+    else:
+        operation = storage_pb2.Batch(actions=[place.action() for place in group])
+    return Call(
+        first.table,
+        first.row[:HASH_SIZE],
+        operation,
+        context.operation_id(first.index),
+        request_id=context.request_id,
+    )
+
+
+def _by_member(
+    groups: list[list[_Place]], results: list[storage_pb2.Reply | ApiError]
+) -> list[storage_pb2.Reply | storage_pb2.ActionResult | ApiError]:
+    """The groups' results, in the order of the members."""
+    by_member: dict[int, storage_pb2.Reply | storage_pb2.ActionResult | ApiError] = {}
+    for group, result in zip(groups, results, strict=True):
+        if isinstance(result, ApiError) or not result.HasField("transact"):
+            by_member.update((place.index, result) for place in group)
+        else:
+            by_member.update(zip([place.index for place in group], result.transact.results, strict=True))
+    return [by_member[index] for index in range(len(by_member))]
 
 
 def _distribute(
-    results: list[storage_pb2.Reply | ApiError], writes: dict[str, list[_Write]], tables: dict[str, Table]
+    results: list[storage_pb2.Reply | storage_pb2.ActionResult | ApiError],
+    writes: dict[str, list[_Write]],
+    tables: dict[str, Table],
 ) -> dict[str, _Written]:
     """What became of each table's members. Raises ApiError if none at all could be done, or for a final error."""
     written = {name: _Written() for name in writes}

@@ -15,7 +15,7 @@ from router.plan import StalePlanError
 _STATUS = {"InternalServerError": 500, "ServiceUnavailable": 503}
 
 
-def failure(reply: storage_pb2.Reply) -> ApiError:
+def failure(reply: storage_pb2.Reply | storage_pb2.ActionResult) -> ApiError:
     """The error that a node answered with."""
     failed = reply.failure
     item = load(failed.item) if failed.item else None

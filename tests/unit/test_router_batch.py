@@ -13,7 +13,7 @@ from dynamo.keys import partition_hash
 from router.operations import batch_get_item, batch_write_item
 from router.plan import Call, StalePlanError, carry_out
 from tests.unit.router_fakes import table
-from tests.unit.router_plans import PlanCatalog, PlanExecutor, answer, context, failed, refusal, written
+from tests.unit.router_plans import PlanCatalog, PlanExecutor, answer, context, failed, refusal
 
 INVALID = "One or more parameter values were invalid: "
 DUPLICATES = "Provided list of item keys contains duplicates"
@@ -172,9 +172,26 @@ async def test_a_table_that_turns_up_with_a_refresh() -> None:
 # --- writing ---
 
 
+def done(**members: Any) -> Any:
+    """A node that does every write, alone or in a batch."""
+
+    def node(call: Call) -> storage_pb2.Reply:
+        write = storage_pb2.WriteReply(**members)
+        if not isinstance(call.operation, storage_pb2.Batch):
+            return storage_pb2.Reply(write=write)
+        results = [storage_pb2.ActionResult(write=write)] * len(call.operation.actions)
+        return storage_pb2.Reply(transact=storage_pb2.TransactReply(results=results))
+
+    return node
+
+
+TOGETHER = ("b", "d")
+"""Keys of items in one partition of the table `hash`; that of "a" is in another one."""
+
+
 async def test_puts_and_deletes() -> None:
     body = write(hash=[put({"pk": {"S": "a"}, "n": {"N": "1.0"}}), delete({"pk": {"S": "b"}})])
-    found, calls = await answer(batch_write_item.plan, body, written(new_size=1))
+    found, calls = await answer(batch_write_item.plan, body, done(new_size=1))
     assert found == {"UnprocessedItems": {}}
     sent: list[Any] = [call.operation for call in calls]
     assert orjson.loads(sent[0].item) == {"pk": {"S": "a"}, "n": {"N": "1"}}
@@ -182,11 +199,45 @@ async def test_puts_and_deletes() -> None:
     assert sent[1].key == partition_hash("S", "b")
 
 
-async def test_members_have_operation_ids_of_their_own_that_a_retry_repeats() -> None:
-    body = write(hash=[put(key) for key in keys("a", "b")], composite=[put({"pk": {"S": "a"}, "sk": {"S": "a"}})])
+async def test_members_of_one_partition_travel_together() -> None:
+    members = [put({"pk": {"S": "b"}, "n": {"N": "1.0"}}), put(keys("a")[0]), delete(keys("d")[0])]
+    found, calls = await answer(batch_write_item.plan, write(hash=members), done(new_size=1))
+    assert found == {"UnprocessedItems": {}}
+    together, alone = [call.operation for call in calls]
+    assert isinstance(together, storage_pb2.Batch)
+    assert isinstance(alone, storage_pb2.Put)
+    first, second = together.actions
+    assert orjson.loads(first.put.item) == {"pk": {"S": "b"}, "n": {"N": "1"}}
+    assert second.delete.key == partition_hash("S", "d")
+
+
+async def test_large_members_do_not_share_a_message() -> None:
+    large = {"S": "x" * (batch_write_item.GROUP_BYTES // 2)}
+    members = [put({"pk": {"S": "b"}, "x": large}), put({"pk": {"S": "d"}, "x": large})]
+    _, calls = await answer(batch_write_item.plan, write(hash=members), done(new_size=1))
+    assert [type(call.operation) for call in calls] == [storage_pb2.Put, storage_pb2.Put]
+
+
+async def test_members_that_are_refused_in_a_batch_come_back() -> None:
+    members = [put(key) for key in keys(*TOGETHER)]
+
+    def node(_: Call) -> storage_pb2.Reply:
+        conflict = storage_pb2.Failure(type="TransactionConflictException", message="held")
+        results = [storage_pb2.ActionResult(write=storage_pb2.WriteReply(new_size=1)), storage_pb2.ActionResult()]
+        results[1].failure.CopyFrom(conflict)
+        return storage_pb2.Reply(transact=storage_pb2.TransactReply(results=results))
+
+    asked = {**write(hash=members), "ReturnConsumedCapacity": "TOTAL"}
+    found, _ = await answer(batch_write_item.plan, asked, node)
+    assert found["UnprocessedItems"] == {"hash": members[1:]}
+    assert found["ConsumedCapacity"] == [{"TableName": "hash", "CapacityUnits": 1.0}]
+
+
+async def test_groups_have_operation_ids_of_their_own_that_a_retry_repeats() -> None:
+    body = write(hash=[put(key) for key in keys("a", *TOGETHER)], composite=[put({"pk": {"S": "a"}, "sk": {"S": "a"}})])
 
     async def ids() -> list[int]:
-        _, calls = await answer(batch_write_item.plan, body, written(), invocation_id="i")
+        _, calls = await answer(batch_write_item.plan, body, done(), invocation_id="i")
         return [call.operation_id for call in calls]
 
     first = await ids()
@@ -195,11 +246,13 @@ async def test_members_have_operation_ids_of_their_own_that_a_retry_repeats() ->
 
 
 async def test_what_found_no_leader_comes_back_as_it_was_sent() -> None:
-    members = [put({"pk": {"S": "a"}, "n": {"N": "1.0"}}), delete({"pk": {"S": "b"}})]
-    found, _ = await answer(batch_write_item.plan, write(hash=members), failing({0}, written()))
+    members = [put({"pk": {"S": "a"}, "n": {"N": "1.0"}}), *(delete(key) for key in keys(*TOGETHER))]
+    found, _ = await answer(batch_write_item.plan, write(hash=members), failing({0}, done()))
     assert found["UnprocessedItems"] == {"hash": members[:1]}
+    found, _ = await answer(batch_write_item.plan, write(hash=members), failing({1}, done()))
+    assert found["UnprocessedItems"] == {"hash": members[1:]}
     with pytest.raises(ApiError) as raised:
-        await answer(batch_write_item.plan, write(hash=members), failing({0, 1}, written()))
+        await answer(batch_write_item.plan, write(hash=members), failing({0, 1}, done()))
     assert raised.value.status == 503
     with pytest.raises(ApiError) as raised:
         await answer(
@@ -212,7 +265,7 @@ async def test_capacity_and_collections() -> None:
     asked = {"ReturnConsumedCapacity": "INDEXES", "ReturnItemCollectionMetrics": "SIZE"}
     members = [put({"pk": {"S": "a"}, "sk": {"S": name}}) for name in ("x", "y")]
     found, _ = await answer(
-        batch_write_item.plan, {**write(indexed=members, hash=[put(keys("a")[0])]), **asked}, written(new_size=1025)
+        batch_write_item.plan, {**write(indexed=members, hash=[put(keys("a")[0])]), **asked}, done(new_size=1025)
     )
     assert found["ConsumedCapacity"] == [
         {"TableName": "indexed", "CapacityUnits": 4.0, "Table": {"CapacityUnits": 4.0}},
