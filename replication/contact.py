@@ -6,13 +6,15 @@ from collections.abc import Mapping
 
 from replication.heartbeats import FollowerBeats, LeaderBeats
 from replication.lease import NEVER
+from replication.membership import Membership
 
 
 class NodeContact:
     """A `Contact` for the replica of one partition.
 
-    `nodes`: replica id → node, of the other voters. `leads`, `follows`: node → the beats to it and from it, shared by
-    all partitions of this node, and asked anew each time, so that a node may be added later.
+    `nodes`: replica id → node, of the other replicas, as far as is known; the membership may know more. `leads`,
+    `follows`: node → the beats to it and from it, shared by all partitions of this node. All three are asked anew each
+    time, so that replicas and nodes may be added later.
     """
 
     def __init__(
@@ -26,31 +28,54 @@ class NodeContact:
         self._nodes = nodes
         self._leads = leads
         self._follows = follows
+        self._membership = Membership(tuple(nodes))
 
     def answered_at(self) -> float:
-        """When this node last answered a beat that covered the partition, whoever led."""
+        """When this node last answered a beat that covered the partition, whoever led, members or not by now."""
         partition = self._partition
-        return max(
-            (self._follows[node].answered_at(partition) for node in self._nodes.values() if node in self._follows),
-            default=NEVER,
-        )
+        return max((beats.answered_at(partition) for beats in self._follows.values()), default=NEVER)
 
     def confirmed_at(self, peer: int, epoch: int) -> float:
         """Sending time of the latest beat that the peer's node answered for this partition and epoch."""
-        beats = self._leads.get(self._nodes[peer])
+        beats = self._leads.get(self._node_of(peer))
         return NEVER if beats is None else beats.confirmed_at(self._partition, epoch)
 
     def changed(self, epoch: int, leader: int, leads: bool, now: float) -> None:
         """Enrols or withdraws the partition in the beats that this node sends, and moves it among those it answers."""
-        for node in self._nodes.values():
-            if node in self._follows:
-                self._follows[node].left(self._partition)
-            if node in self._leads:
-                if leads:
-                    self._leads[node].enrol(self._partition, epoch)
-                else:
-                    self._leads[node].withdraw(self._partition)
-        if leader and not leads:
-            beats = self._follows.get(self._nodes[leader])
+        for beats in self._follows.values():
+            beats.left(self._partition)
+        if leads:
+            self._enrol(epoch)
+            return
+        for sent in self._leads.values():
+            sent.withdraw(self._partition)
+        followed = self._follows.get(self._node_of(leader))
+        if leader and followed is not None:
+            followed.followed(self._partition, now)
+
+    def members_changed(self, membership: Membership, epoch: int) -> None:
+        """Withdraws the partition where it has no member any more, and enrols it where it has a new one.
+
+        It is also enrolled anew where a replica has become a voter: what its node answered before was not a voter's
+        word, and may have been another replica's.
+        """
+        before = self._membership
+        if epoch:
+            stay = set(before.replicas()) & {member.replica for member in membership.members}
+            for member in before.members:
+                beats = self._leads.get(self._node_of(member.replica))
+                if beats is not None and member.replica not in stay:
+                    beats.withdraw(self._partition)
+        self._membership = membership
+        if epoch:
+            self._enrol(epoch)
+
+    def _enrol(self, epoch: int) -> None:
+        for member in self._membership.members:
+            beats = self._leads.get(self._node_of(member.replica))
             if beats is not None:
-                beats.followed(self._partition, now)
+                beats.enrol(self._partition, epoch)
+
+    def _node_of(self, replica: int) -> int:
+        member = self._membership.member(replica)
+        return self._nodes.get(replica, 0) or (0 if member is None else member.node)

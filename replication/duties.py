@@ -22,6 +22,7 @@ class Duties:
     load: tuple[int, int] | None = None
     covered: Covered | None = None
     install: Install | None = None
+    membership_changed: bool = False
 
     def effects(self) -> Effects:
         """What the shell owes; `NOTHING` itself if there is nothing."""
@@ -36,6 +37,7 @@ class Duties:
             or self.load
             or self.covered
             or self.install
+            or self.membership_changed
         ):
             return NOTHING
         return Effects(
@@ -49,4 +51,5 @@ class Duties:
             self.load,
             self.covered,
             self.install,
+            self.membership_changed,
         )

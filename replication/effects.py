@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from replication.membership import Membership
 from replication.messages import Entry, Message
 
 
@@ -37,11 +38,15 @@ class Install:
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """A record for the log: an installed snapshot covers it up to `position`. `restarts`: it holds nothing else."""
+    """A record for the log: a snapshot covers it up to `position`, where `membership` is in force.
+
+    `restarts`: it holds nothing else; the membership is to be written with it.
+    """
 
     epoch: int
     position: int
     restarts: bool
+    membership: Membership
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,7 @@ class Effects:
     7. `load`: committed positions (first, last) that are to be applied are not in memory, after a restart. The shell
        reads entries from `first` on, as many as it likes, from its own log and calls `Replica.loaded`.
     8. `install`: see there. Once such a snapshot is durable on this node, the shell calls `Replica.install`.
+    9. `membership_changed`: others are members, or voters, than before. The `Contact` knows.
     """
 
     save: HardState | None = None
@@ -74,6 +80,7 @@ class Effects:
     load: tuple[int, int] | None = None
     covered: Covered | None = None
     install: Install | None = None
+    membership_changed: bool = False
 
 
 NOTHING = Effects()

@@ -12,13 +12,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from replication.effects import Fetch
+from replication.history import History
 from replication.lease import NEVER, Contact
 from replication.log import Log
-from replication.membership import Membership
+from replication.membership import UNKNOWN, Membership
 from replication.messages import Append, AppendReply, Entry
 from replication.progress import Progress
 from replication.quorum import reached_by_majority
 from replication.timing import Timing
+
+HELD_BY_LIVE_SECONDS = 5.0
+"""Who has not answered a beat for so long is not waited for by a log replica that would trim its log."""
 
 
 class Leadership:
@@ -30,7 +34,7 @@ class Leadership:
         epoch: int,
         log: Log,
         *,
-        membership: Membership,
+        history: History,
         timing: Timing,
         contact: Contact,
         now: float,
@@ -45,46 +49,86 @@ class Leadership:
         self.handing_to = 0
         self.hand_over_until = NEVER
         self.order_sent = False
+        self.retires = False
+        """Whether it is no voter of the committed membership, so that another is to lead."""
         self._log = log
-        self._membership = membership
+        self._history = history
+        self._membership = membership = history.current
         self._timing = timing
         self._contact = contact
         self._lease_until = NEVER
+        self._heard_at = NEVER
+        self._held = 0
+        self._serving_kind = not membership.is_log_only(replica)
         self._progress = {
-            voter: Progress(next=self.first_of_epoch) for voter in membership.replicas() if voter != replica
+            member.replica: Progress(next=self.first_of_epoch)
+            for member in membership.members
+            if member.replica != replica
         }
 
     @property
     def peers(self) -> tuple[int, ...]:
-        """The other voters."""
+        """The other members."""
         return tuple(self._progress)
+
+    def membership_changed(self, membership: Membership) -> None:
+        """Other replicas are members from now on, and other voters confirm its lease: none of them has yet.
+
+        Its patience counts from when the voters so far were heard.
+        """
+        last = max(map(self._confirmed_at, self._progress), default=NEVER)
+        self._heard_at = max(self._heard_at, self._confirmed(last))
+        self._membership = membership
+        self._lease_until = NEVER
+        self._progress = {
+            member.replica: self._progress.get(member.replica) or Progress(next=self._log.last_position + 1)
+            for member in membership.members
+            if member.replica != self.replica
+        }
+
+    def nearest(self) -> int:
+        """The other full voter that has most of the log."""
+        others = [voter for voter in self._membership.full_voters if voter != self.replica]
+        return max(others, key=lambda voter: (self._progress[voter].match, -voter))
+
+    def complete(self) -> int:
+        """A full voter that has all of the log; 0 if none has."""
+        nearest = self.nearest()
+        return nearest if self._progress[nearest].match == self._log.last_position else 0
 
     # When it may serve
 
     def serves(self, applied: int) -> bool:
         """Whether leases before this one are over and this epoch has begun to be applied."""
-        return self.waited and applied >= self.first_of_epoch and not self.handing_to
+        return self.waited and applied >= self.first_of_epoch and not self.handing_to and self._serving_kind
 
     def lease_valid(self, now: float) -> bool:
         """Whether a majority's answers to beats cover `now`. Asks the contact only when the known lease has run out."""
         if now >= self._lease_until:
-            self._lease_until = self._confirmed(now) + self._timing.lease
+            self._look(now)
         return now < self._lease_until
 
     def unheard(self, now: float) -> bool:
         """Whether no majority has answered for an election timeout."""
         patience = self._timing.election_min
-        if now - self.began <= patience or now - self._lease_until + self._timing.lease <= patience:
+        if now - max(self.began, self._heard_at) <= patience:
             return False
+        self._look(now)
+        return now - self._heard_at > patience
+
+    def _look(self, now: float) -> None:
         confirmed = self._confirmed(now)
         self._lease_until = confirmed + self._timing.lease
-        return now - confirmed > patience
+        self._heard_at = max(self._heard_at, confirmed)
 
     def _confirmed(self, now: float) -> float:
         return reached_by_majority(
             self._membership,
-            lambda voter: now if voter == self.replica else self._contact.confirmed_at(voter, self.epoch),
+            lambda voter: now if voter == self.replica else self._confirmed_at(voter),
         )
+
+    def _confirmed_at(self, peer: int) -> float:
+        return self._contact.confirmed_at(peer, self.epoch)
 
     # What its peers have
 
@@ -107,7 +151,7 @@ class Leadership:
         progress = self._progress.get(peer)
         if progress is None or progress.waits():
             return False
-        return progress.probing or progress.next <= self._log.last_position
+        return progress.probing or progress.tell or progress.next <= self._log.last_position
 
     def append_for(self, peer: int, max_bytes: int, commit: int) -> Append | Fetch | None:
         """The next message for a peer, or what must be read for it.
@@ -148,7 +192,10 @@ class Leadership:
         epoch = self._log.epoch_at(previous)
         assert epoch is not None, "the epoch before the first position of a log is known"
         progress.sent(previous + len(entries))
-        return Append(self.replica, peer, self.epoch, previous, epoch, entries, commit, progress.lowest)
+        membership = self._history.at(previous) if progress.lowest else UNKNOWN
+        return Append(
+            self.replica, peer, self.epoch, previous, epoch, entries, commit, progress.lowest, membership, self._held
+        )
 
     def heard(self, reply: AppendReply) -> bool:
         """Takes a peer's answer in this epoch; whether its durable, equal part grew."""
@@ -179,6 +226,22 @@ class Leadership:
         """Probes from where the logs are known to match; from the end if that was trimmed: the peer may have more."""
         known = progress.match + 1
         progress.restart(known if known >= self._log.first_position else self._log.last_position + 1)
+
+    def tell_held(self, durable: int, now: float) -> tuple[int, ...]:
+        """Looks how far every full member has the log, of those that answered lately; the log replicas to be told."""
+        matches = [
+            progress.match
+            for peer, progress in self._progress.items()
+            if not self._membership.is_log_only(peer) and now - self._confirmed_at(peer) < HELD_BY_LIVE_SECONDS
+        ]
+        held = min(matches, default=durable)
+        if held <= self._held:
+            return ()
+        self._held = min(held, durable)
+        told = tuple(peer for peer in self._progress if self._membership.is_log_only(peer))
+        for peer in told:
+            self._progress[peer].tell = True
+        return told
 
     @property
     def installing(self) -> tuple[int, ...]:

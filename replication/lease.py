@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from replication.membership import Membership
 from replication.timing import Timing
 
 NEVER = float("-inf")
@@ -33,6 +34,10 @@ class Contact(Protocol):
         """This replica now knows `leader` (0: none) in `epoch`; the next beat sent or answered says so."""
         ...
 
+    def members_changed(self, membership: Membership, epoch: int) -> None:
+        """These are the members now. `epoch`: the one in which this replica leads, 0 if it does not."""
+        ...
+
 
 class NoContact:
     """For a replica without peers."""
@@ -47,6 +52,9 @@ class NoContact:
 
     def changed(self, epoch: int, leader: int, leads: bool, now: float) -> None:
         """Nobody is told."""
+
+    def members_changed(self, membership: Membership, epoch: int) -> None:
+        """There is nobody to beat for."""
 
 
 def lease_left(timing: Timing, answered_at: float, restarted_at: float, now: float) -> float:

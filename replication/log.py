@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from replication.membership import Membership
 from replication.messages import Entry
 
 ENTRY_OVERHEAD = 64
@@ -25,12 +26,15 @@ class LogSummary:
 
     `tail`: entries at the end of the log for the memory, ending at `last_position`; it may be shorter than what is not
     applied yet, and empty: the replica then asks for the rest (`Effects.load`) once it is committed.
+
+    `memberships`: (position, membership), rising, of the entries that hold one.
     """
 
     last_position: int = 0
     spans: tuple[tuple[int, int], ...] = ()
     first_position: int = 1
     tail: tuple[Entry, ...] = ()
+    memberships: tuple[tuple[int, Membership], ...] = ()
 
 
 class Log:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from replication.membership import UNKNOWN, Membership
+
 NORMAL, FIRST_OF_EPOCH, MEMBERSHIP = 0, 1, 2
 """Kinds of entries: a command; the empty entry with which a leader opens its epoch; a change of membership."""
 
@@ -53,7 +55,8 @@ class Append:
     """Entries that follow (`previous_position`, `previous_epoch`), and how far the log is committed.
 
     `lowest`: the leader's log holds nothing before; a peer that cannot take it needs a snapshot of at least
-    `previous_position`.
+    `previous_position`, where `membership` was in force. `held`: up to there every full replica that is live has the
+    log, so that a log replica need not keep it.
     """
 
     sender: int
@@ -64,6 +67,8 @@ class Append:
     entries: tuple[Entry, ...]
     commit: int
     lowest: bool = False
+    membership: Membership = UNKNOWN
+    held: int = 0
 
 
 @dataclass(frozen=True, slots=True)

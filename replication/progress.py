@@ -25,6 +25,8 @@ class Progress:
     fetching: int | None = None
     lowest: bool = False
     installing: bool = False
+    tell: bool = False
+    """Whether it is to be sent something soon, for what else an Append says."""
 
     def waits(self) -> bool:
         """Whether nothing may be sent before an answer, before entries were read, or while a snapshot is installed."""
@@ -33,6 +35,7 @@ class Progress:
     def sent(self, last: int) -> None:
         """An Append left whose last entry (or previous position) is `last`."""
         self.asked = True
+        self.tell = False
         self.next = last + 1
 
     def accepted(self, match: int) -> bool:

@@ -15,18 +15,13 @@ Every call returns `Effects`; the state in memory moves at once, and what others
 from __future__ import annotations
 
 from collections.abc import Sequence
-from random import Random
-from typing import Literal
 
+from replication.changes import Change, Promote, changed
 from replication.duties import Duties
-from replication.effects import NOTHING, Covered, Effects, Fetch, HardState
-from replication.election import Ballot
-from replication.leadership import Leadership
-from replication.lease import NEVER, Contact, NoContact, lease_left, serve_from
-from replication.log import Log, LogSummary
+from replication.effects import NOTHING, Covered, Effects, Fetch
+from replication.elections import Elections
 from replication.membership import Membership
 from replication.messages import (
-    FIRST_OF_EPOCH,
     NORMAL,
     Append,
     AppendReply,
@@ -37,57 +32,17 @@ from replication.messages import (
     VoteRequest,
 )
 from replication.missing import Missing
-from replication.timing import Timing
+from replication.state import MEMORY_BYTES, Role
 
-Role = Literal["leader", "follower", "candidate"]
-
-MEMORY_BYTES = 4 * 1024 * 1024
-"""Entries that a leader keeps in memory for slow peers, by default; what is not applied is kept whatever it takes."""
+__all__ = ["MEMORY_BYTES", "Replica", "Role"]
 
 
-class Replica:
-    """`restarted_at`: the start of this process, if the replica existed before it; `NEVER` for a new replica."""
+class Replica(Elections):
+    """`membership`: the one that the log stands on, `UNKNOWN` for a replica that is added to a partition.
 
-    def __init__(
-        self,
-        *,
-        replica: int,
-        membership: Membership,
-        timing: Timing,
-        random: Random,
-        hard_state: HardState,
-        log: LogSummary,
-        applied: int,
-        now: float,
-        restarted_at: float = NEVER,
-        contact: Contact | None = None,
-        memory_bytes: int = MEMORY_BYTES,
-    ) -> None:
-        self.replica = replica
-        self.membership = membership
-        self.timing = timing
-        self.role: Role = "follower"
-        self.epoch = hard_state.epoch
-        self.vote = hard_state.vote
-        self.leader = 0
-        self.commit = self.applied = applied
-        self._log = Log(log)
-        self.durable = self._log.last_position
-        assert applied <= self.durable, "applied what the log does not hold"
-        self._missing = Missing.at_start(applied, self._log.first_position)
-        self.commit = max(self.commit, self._log.first_position - 1)
-        self._voters = frozenset(membership.replicas())
-        self._random = random
-        self._restarted_at = restarted_at
-        self._contact: Contact = contact or NoContact()
-        self._memory_bytes = memory_bytes
-        self._handed = applied
-        self._loading = False
-        self._matched = self._heard_commit = self.commit
-        self._followed_at = NEVER
-        self._ballot: Ballot | None = None
-        self._leading: Leadership | None = None
-        self._stand_at: float | None = now + self._election_timeout()
+    `restarted_at`: the start of this process, if the replica existed before it; `NEVER` for a new replica. `log_only`:
+    it keeps the log and votes, and has no state. It may be elected, to bring another up to date; it never serves.
+    """
 
     # What the shell asks
 
@@ -133,10 +88,6 @@ class Replica:
         """Whether the applied state is the latest there is. Ask between the request and its answer."""
         return self.may_write() and self._leading is not None and self._leading.lease_valid(now)
 
-    def may_write(self) -> bool:
-        """Whether `propose` may be called. A refusal is an answer from state: it needs `may_read` as well."""
-        return self._leading is not None and self._leading.serves(self.applied)
-
     def deadline(self) -> float | None:
         """When `tick` is next wanted; None while a leader is known and nothing is under way."""
         if self._leading is None:
@@ -144,6 +95,8 @@ class Replica:
         wanted = [] if self._leading.waited else [self._leading.serve_from]
         if self._leading.handing_to:
             wanted.append(self._leading.hand_over_until)
+        elif self._leading.retires:
+            wanted.append(self._leading.began)
         return min(wanted, default=None)
 
     # Time
@@ -164,7 +117,10 @@ class Replica:
         """Seeks leadership: first asks who would vote for it. Does nothing while it leads or hears its leader."""
         duties = Duties()
         if self._leading is None and not self._hears_leader(now):
-            self._ask_around(now, duties)
+            if self.log_only and self._stand_at is None:
+                self._stand_at = now + self.timing.election_max
+            else:
+                self._ask_around(now, duties)
         return self._done(duties)
 
     def leader_gone(self, epoch: int, now: float) -> Effects:
@@ -201,10 +157,6 @@ class Replica:
         )
         return self._done(duties)
 
-    def has_for(self, peer: int) -> bool:
-        """Whether `append_for` would return something for this peer."""
-        return self._leading is not None and self._leading.has_for(peer)
-
     def append_for(self, peer: int, max_bytes: int) -> Append | Fetch | None:
         """What to send to a peer now that its lane is free: at least one entry, else as many as fit in `max_bytes`.
 
@@ -235,20 +187,61 @@ class Replica:
             self._wake(duties, self._leading.ask_again())
         return self._done(duties)
 
+    def tell_held(self, now: float) -> Effects:
+        """On a leader, now and then: tells log replicas how much of their log nobody needs any more."""
+        duties = Duties()
+        if self._leading is not None:
+            self._wake(duties, self._leading.tell_held(self.durable, now))
+        return self._done(duties)
+
     def hand_over(self, to: int, now: float) -> Effects:
         """Reads and writes no more in this epoch, and orders `to` to stand as soon as its log is complete.
 
         Steps down if that has not led to a new leader after an election timeout.
         """
         assert self._leading is not None, "only a leader hands over"
-        assert to in self._leading.peers, "hands over to another voter"
+        assert to != self.replica, "hands over to another replica"
+        assert to in self.heirs, "hands over to a full voter"
         duties = Duties()
-        leading = self._leading
-        if not leading.handing_to:
-            leading.handing_to, leading.hand_over_until = to, now + self.timing.election_max
-            duties.role_changed = True
-            self._order_if_complete(leading, duties)
-            self._wake(duties, (to,))
+        if not self._leading.handing_to:
+            self._hand_over(self._leading, to, now, duties)
+        return self._done(duties)
+
+    # Changes of membership
+
+    @property
+    def membership_committed(self) -> bool:
+        """Whether the membership in force, as far as is known here, stays in force."""
+        return self._history.position <= self.commit
+
+    def membership_at(self, position: int) -> Membership:
+        """The membership in force after this position of the log, which is not before its beginning."""
+        return self._history.at(position)
+
+    @property
+    def heirs(self) -> tuple[int, ...]:
+        """The full voters, of both sets: who may be ordered to lead."""
+        return tuple(voter for voter in self.membership.replicas() if not self.membership.is_log_only(voter))
+
+    def may_change(self) -> bool:
+        """Whether `change` may be called: while it serves, and every earlier change is done."""
+        return self.may_write() and self.membership_committed and not self.membership.joint
+
+    def change(self, change: Change, now: float) -> Effects:  # noqa: ARG002
+        """Takes one step. Only while `may_change`. Raises ValueError, having done nothing, if it cannot be taken.
+
+        A joint membership is left by itself, once it is committed.
+        """
+        assert self.may_change(), "only a serving leader changes the membership, once at a time"
+        assert self._leading is not None
+        membership = changed(self.membership, change)
+        if isinstance(change, Promote):
+            for voter in change.voters:
+                # Its node was heard through it: nothing that another replica there said can be taken for its word.
+                if voter not in self._voters and not self._leading.match_of(voter):
+                    raise ValueError(f"replica {voter} was not heard of yet")
+        duties = Duties()
+        self._append_membership(membership, duties)
         return self._done(duties)
 
     # What the shell has done
@@ -261,7 +254,7 @@ class Replica:
         duties = Duties()
         if position > self.durable and self._log.epoch_at(position) == epoch:
             self.durable = position
-            self._advance_commit()
+            self._advance_commit(duties)
         return self._done(duties)
 
     def applied_to(self, position: int) -> Effects:
@@ -279,19 +272,21 @@ class Replica:
         """The node's log now begins there; a durable snapshot of this node's covers what came before."""
         assert first_position - 1 <= self.applied, "trimmed what is not applied"
         self._log.trim(first_position)
+        self._history.forget(first_position - 1)
 
-    def install(self, position: int, epoch: int) -> Effects:
+    def install(self, position: int, epoch: int, membership: Membership) -> Effects:
         """A snapshot that covers `wanted_snapshot` is durable on this node; (position, epoch) is its last entry.
 
-        The shell puts its state in place once what these effects hold is durable, and then calls `installed`.
+        `membership` was in force there. The shell puts its state in place once what these effects hold is durable, and
+        then calls `installed`.
         """
         self._missing.begin(position)
         duties = Duties()
         restarts = self._log.epoch_at(position) != epoch
         if restarts:
-            self._log.restart(position, epoch)
-            self.durable = position
-        duties.covered = Covered(epoch, position, restarts)
+            self._begin_log_anew(position, epoch, membership, duties)
+        else:
+            duties.covered = Covered(epoch, position, False, self._history.at(position))
         self.durable = max(self.durable, position)
         self._matched = max(self._matched, position)
         self._handed = position
@@ -306,15 +301,36 @@ class Replica:
         self._trim_memory()
         return self._done(duties)
 
+    def want_state(self, covers: int) -> None:
+        """The applied state is damaged, and nothing on this node mends it: a snapshot that covers this position is
+        wanted, though all goes on meanwhile."""
+        self._missing.renew(max(covers, self._log.first_position - 1))
+
+    def lose_state(self, now: float) -> Effects:
+        """The applied state is not to be used any more: as after a restart without it, until `restored` or
+        `installed`."""
+        duties = Duties()
+        if self._leading is not None or self._ballot is not None:
+            self._be_follower(0 if self.role != "follower" else self.leader, now, duties)
+        self._missing.state = True
+        return self._done(duties)
+
+    def restored(self, position: int) -> Effects:
+        """After `lose_state`: the state was made anew, as of this position; the log goes on from there."""
+        assert self._missing.state, "the state is there"
+        assert self._log.first_position - 1 <= position <= self.durable, "the log does not go on from there"
+        self._missing = Missing(False, None)
+        self.applied = self._handed = position
+        return self._done(Duties())
+
     def loaded(self, entries: Sequence[Entry]) -> Effects:
         """Entries that `Effects.load` asked for, from its first position on; none if the read must be repeated.
 
-        What a snapshot has overtaken meanwhile is passed over.
+        What a snapshot has overtaken meanwhile, or belongs to a state that was replaced, is passed over.
         """
         duties = Duties()
         self._loading = False
-        if entries and entries[0].position > self._handed:
-            assert entries[0].position == self._handed + 1, "loaded what was not asked for"
+        if entries and entries[0].position == self._handed + 1 and not self._missing.state:
             assert entries[-1].position <= min(self.commit, self.durable), "loaded what is not committed"
             assert self._log.epoch_at(entries[-1].position) == entries[-1].epoch, "the node's log and the core disagree"
             duties.apply = tuple(entries)
@@ -324,9 +340,9 @@ class Replica:
     # What peers say
 
     def step(self, message: Message, now: float) -> Effects:
-        """Takes one message from another voter."""
+        """Takes one message from another replica of the partition, which may know of a later membership."""
         duties = Duties()
-        if not self._is_voter(message.sender) or message.to != self.replica:
+        if message.to != self.replica:
             return self._done(duties)
         match message:
             case Append():
@@ -340,7 +356,7 @@ class Replica:
             case VoteReply():
                 self._step_vote_reply(message, now, duties)
             case HandOver():
-                if self.follows(message.epoch) and self.leader == message.sender and not self._missing.state:
+                if self.follows(message.epoch) and self.leader == message.sender and self._may_stand():
                     self._campaign(now, duties, ordered=True)
         return self._done(duties)
 
@@ -372,6 +388,11 @@ class Replica:
         """Puts a leader's entries in the log; (accepted, match, hint_epoch) of the answer."""
         previous = message.previous_position
         if previous > self.commit and self._log.epoch_at(previous) != message.previous_epoch:
+            if message.lowest and self.log_only:
+                # It needs no state: what it lacks is committed, and in the leader's snapshot.
+                self._begin_log_anew(previous, message.previous_epoch, message.membership, duties)
+                self._commit_to(previous)
+                return True, previous, 0
             match = max(self.commit, self._log.last_not_above(previous - 1, message.previous_epoch))
             return False, match, self._log.epoch_at(match) or 0
         for index, entry in enumerate(message.entries):
@@ -381,6 +402,7 @@ class Replica:
         last = previous + len(message.entries)
         self._matched = max(self._matched, last)
         self._hear_commit(message.commit)
+        self.held = max(self.held, min(message.held, self.commit))
         return True, last, 0
 
     def _replace(self, entries: Sequence[Entry], duties: Duties) -> None:
@@ -389,8 +411,20 @@ class Replica:
             assert first > self.commit, "a committed entry would be replaced"
             self._log.cut(first)
             self.durable = min(self.durable, first - 1)
+        fell_back = self._history.cut(first)
         self._log.append(entries)
         duties.append.extend(entries)
+        if self._history.append(entries) or fell_back:
+            self._membership_changed(duties)
+
+    def _begin_log_anew(self, position: int, epoch: int, membership: Membership, duties: Duties) -> None:
+        """The log holds nothing but that a snapshot covers it up to `position`, where `membership` was in force."""
+        self._log.restart(position, epoch)
+        self._history.restart(position, membership)
+        self.durable = position
+        duties.covered = Covered(epoch, position, True, membership)
+        self._matched = max(self._matched, position)
+        self._membership_changed(duties)
 
     def _step_append_reply(self, message: AppendReply, now: float, duties: Duties) -> None:
         if message.epoch > self.epoch:
@@ -399,199 +433,7 @@ class Replica:
         if leading is None or message.epoch < self.epoch:
             return
         if leading.heard(message):
-            self._advance_commit()
+            self._advance_commit(duties)
             self._trim_memory()
-            self._order_if_complete(leading, duties)
+            self._let_lead(leading, now, duties)
         self._wake(duties, (message.sender,))
-
-    # Elections
-
-    def _step_question(self, request: VoteRequest, now: float, duties: Duties) -> None:
-        granted = (
-            request.epoch > self.epoch
-            and self._leading is None
-            and not self._hears_leader(now)
-            and self._up_to_date(request)
-        )
-        epoch = request.epoch if granted else self.epoch
-        duties.send_at_once.append(VoteReply(self.replica, request.sender, epoch, granted, pre=True))
-
-    def _step_vote_request(self, request: VoteRequest, now: float, duties: Duties) -> None:
-        if request.epoch > self.epoch:
-            self._raise_epoch(request.epoch, now, duties)
-        granted = (
-            request.epoch == self.epoch
-            and self.vote in (0, request.sender)
-            and self.leader == 0
-            and self._up_to_date(request)
-        )
-        if granted and not self.vote:
-            self.vote = request.sender
-            duties.save = HardState(self.epoch, self.vote)
-            self._stand_at = now + self._election_timeout()
-        left = self._lease_left(now) if granted else 0.0
-        duties.send_after_flush.append(VoteReply(self.replica, request.sender, self.epoch, granted, lease_left=left))
-
-    def _step_vote_reply(self, reply: VoteReply, now: float, duties: Duties) -> None:
-        if reply.epoch > self.epoch and not (reply.pre and reply.granted):
-            self._raise_epoch(reply.epoch, now, duties)
-        ballot = self._ballot
-        if ballot is None or not reply.granted or (reply.pre, reply.epoch) != (ballot.pre, ballot.epoch):
-            return
-        ballot.grant(reply.sender, serve_from(self.timing, reply.lease_left, now))
-        if not ballot.won(self.membership):
-            return
-        if not ballot.pre:
-            self._be_leader(ballot, now, duties)
-        elif not self._hears_leader(now):
-            self._campaign(now, duties, ordered=False)
-
-    def _ask_around(self, now: float, duties: Duties) -> None:
-        """Asks who would vote for this replica. It stays a follower, and what it promised as one still holds."""
-        if not self._is_voter(self.replica):
-            self._stand_at = None
-            return
-        if self._missing.state:
-            self._stand_at = now + self._election_timeout()
-            return
-        if self.role == "candidate":
-            self._be_follower(0, now, duties)
-        self._ballot = Ballot(self.epoch + 1, pre=True)
-        self._ballot.grant(self.replica, NEVER)
-        self._stand_at = now + self._election_timeout()
-        if self._ballot.won(self.membership):
-            self._campaign(now, duties, ordered=False)
-        else:
-            duties.send_at_once.extend(self._ballot.requests(self.replica, self.membership, self._log))
-
-    def _campaign(self, now: float, duties: Duties, *, ordered: bool) -> None:
-        """Votes for itself in the next epoch and asks the others to, once that is flushed.
-
-        An order holds for this one epoch, directly after the one that ended with it; no later try may skip the wait.
-        """
-        left = self._lease_left(now)
-        self._set_state("candidate", self.epoch + 1, 0, now, duties)
-        self.vote = self.replica
-        duties.save = HardState(self.epoch, self.vote)
-        self._ballot = Ballot(self.epoch, ordered=ordered)
-        self._ballot.grant(self.replica, serve_from(self.timing, left, now))
-        self._stand_at = now + self._election_timeout()
-        if self._ballot.won(self.membership):
-            self._be_leader(self._ballot, now, duties)
-        else:
-            duties.send_after_flush.extend(self._ballot.requests(self.replica, self.membership, self._log))
-
-    def _be_leader(self, ballot: Ballot, now: float, duties: Duties) -> None:
-        self._ballot, self._stand_at = None, None
-        self._leading = Leadership(
-            self.replica,
-            self.epoch,
-            self._log,
-            membership=self.membership,
-            timing=self.timing,
-            contact=self._contact,
-            now=now,
-            serve_from=now if ballot.ordered else ballot.serve_from,
-        )
-        self._set_state("leader", self.epoch, self.replica, now, duties)
-        self._append_own([Entry(self.epoch, self._log.last_position + 1, b"", FIRST_OF_EPOCH)], duties)
-        self._tick_leader(self._leading, now, duties)
-
-    def _tick_leader(self, leading: Leadership, now: float, duties: Duties) -> None:
-        if not leading.waited and now >= leading.serve_from:
-            leading.waited = True
-            duties.role_changed = duties.role_changed or self.may_write()
-            self._order_if_complete(leading, duties)
-        if leading.handing_to and now >= leading.hand_over_until:
-            self._be_follower(0, now, duties)
-
-    def _order_if_complete(self, leading: Leadership, duties: Duties) -> None:
-        to = leading.handing_to
-        if not to or leading.order_sent or not leading.waited:
-            return
-        if leading.match_of(to) == self._log.last_position:
-            leading.order_sent = True
-            duties.send_at_once.append(HandOver(self.replica, to, self.epoch))
-
-    # State
-
-    def _raise_epoch(self, epoch: int, now: float, duties: Duties) -> None:
-        self._set_state("follower", epoch, 0, now, duties)
-        self._ballot, self._leading, self.vote = None, None, 0
-        duties.save = HardState(epoch, 0)
-        self._stand_at = now + self._election_timeout()
-
-    def _be_follower(self, leader: int, now: float, duties: Duties) -> None:
-        """Follows `leader` in this epoch; 0: nobody yet, and stands if it stays so."""
-        self._set_state("follower", self.epoch, leader, now, duties)
-        self._ballot, self._leading = None, None
-        self._followed_at = now
-        self._stand_at = None if leader else now + self._election_timeout()
-
-    def _set_state(self, role: Role, epoch: int, leader: int, now: float, duties: Duties) -> None:
-        assert epoch >= self.epoch, "epochs never fall"
-        if epoch > self.epoch:
-            self._matched = self._heard_commit = self.commit
-        if (role, epoch, leader) != (self.role, self.epoch, self.leader):
-            duties.role_changed = True
-            self.role, self.epoch, self.leader = role, epoch, leader
-            self._contact.changed(epoch, leader, role == "leader", now)
-
-    def _append_own(self, entries: list[Entry], duties: Duties) -> None:
-        assert self._leading is not None, "only a leader appends of its own accord"
-        self._log.append(entries)
-        duties.append.extend(entries)
-        self._wake(duties, self._leading.peers)
-
-    def _wake(self, duties: Duties, peers: Sequence[int]) -> None:
-        duties.wake_peers.extend(peer for peer in peers if self.has_for(peer))
-
-    def _advance_commit(self) -> None:
-        if self._leading is not None:
-            position = self._leading.replicated(self.durable)
-            if position > self.commit and self._log.epoch_at(position) == self.epoch:
-                self._commit_to(position)
-
-    def _hear_commit(self, position: int) -> None:
-        self._heard_commit = max(self._heard_commit, position)
-        self._commit_to(min(self._heard_commit, self._matched))
-
-    def _commit_to(self, position: int) -> None:
-        self.commit = max(self.commit, position)
-
-    def _trim_memory(self) -> None:
-        if self._leading is None:
-            self._log.forget(self.applied)
-        else:
-            self._log.forget(min(self.applied, self._leading.matched_by_all()))
-            self._log.shrink(self._memory_bytes, self.applied)
-
-    def _done(self, duties: Duties) -> Effects:
-        """Adds what may now be applied, or must be loaded to be."""
-        upto = min(self.commit, self.durable)
-        if upto > self._handed and not self._loading and not self._missing.state:
-            first = self._handed + 1
-            if first >= self._log.memory_first:
-                duties.apply += self._log.between(first, upto)
-                self._handed = upto
-            elif self.applied == self._handed:
-                self._loading = True
-                duties.load = (first, min(upto, self._log.memory_first - 1))
-        return duties.effects()
-
-    def _is_voter(self, replica: int) -> bool:
-        return replica in self._voters
-
-    def _up_to_date(self, request: VoteRequest) -> bool:
-        return (request.last_epoch, request.last_position) >= (self._log.last_epoch, self._log.last_position)
-
-    def _hears_leader(self, now: float) -> bool:
-        if not self.leader:
-            return False
-        return now - max(self._contact.answered_at(), self._followed_at) < self.timing.lease
-
-    def _lease_left(self, now: float) -> float:
-        return lease_left(self.timing, self._contact.answered_at(), self._restarted_at, now)
-
-    def _election_timeout(self) -> float:
-        return self._random.uniform(self.timing.election_min, self.timing.election_max)

@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 from cluster.executor import Executor
 from cluster.transport import Transport, TransportError
 from cluster.wire import replication_pb2
+from replication.membership import Membership
 from storagenode.hosted import HostedReplica
 from storagenode.snapshots.folder import Snapshot, SnapshotCorrupt, SnapshotFolder, SnapshotWriter
 from storagenode.snapshots.keeper import SnapshotKeeper
@@ -198,7 +199,9 @@ class Installer:
             if hosted.dropped or wanted is None or snapshot.position < wanted:
                 await self._executor.run(partial(self._folder.remove, snapshot))
                 return
-            hosted.perform(hosted.replica.install(snapshot.position, snapshot.manifest.epoch))
+            manifest = snapshot.manifest
+            membership = Membership.decode(manifest.membership)
+            hosted.perform(hosted.replica.install(snapshot.position, manifest.epoch, membership))
             await self._keeper.flushed()
             await self._executor.run(partial(self._folder.remove_older, snapshot))
             while not await self._replace_store(hosted, snapshot):

@@ -146,7 +146,8 @@ class Node:
             return
         self.installing = True
         self.world.installs += 1
-        member.begin_install(source.disk.entries[: source.disk.snapshot])
+        membership = source.member.replica.membership_at(source.disk.snapshot)
+        member.begin_install(source.disk.entries[: source.disk.snapshot], membership)
 
     def finish_install(self) -> None:
         """The snapshot's state is in place."""

@@ -14,6 +14,7 @@ from replication.duties import Duties
 from replication.effects import Effects
 from replication.heartbeats import BeatReply, FollowerBeats, LeaderBeats
 from replication.leadership import Leadership
+from replication.membership import Membership
 from replication.messages import VoteRequest
 from replication.missing import Missing
 from replication.replica import Replica
@@ -28,7 +29,7 @@ Mutant = Callable[[pytest.MonkeyPatch, World], None]
 def skips_the_lease_wait(patch: pytest.MonkeyPatch, world: World) -> None:
     """A new leader serves at once, whatever the votes say."""
     world.faults = ("rumour",)
-    patch.setattr("replication.replica.serve_from", lambda _timing, _left, now: now)
+    patch.setattr("replication.elections.serve_from", lambda _timing, _left, now: now)
 
 
 def keeps_reading_after_an_order(patch: pytest.MonkeyPatch, world: World) -> None:
@@ -130,10 +131,10 @@ def keeps_a_log_that_parted_from_the_snapshot(patch: pytest.MonkeyPatch, world: 
     """What a follower has beyond an installed snapshot stays, though the snapshot is of another log."""
     world.trims, world.faults = True, ("isolate", "crash")
 
-    def install(self: Replica, position: int, epoch: int) -> Effects:
+    def install(self: Replica, position: int, epoch: int, membership: Membership) -> Effects:
         if position <= self.last_position:
             epoch = self._log.epoch_at(position) or epoch
-        effects: Effects = original(self, position, epoch)
+        effects: Effects = original(self, position, epoch, membership)
         return effects
 
     original: Any = Replica.install

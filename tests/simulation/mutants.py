@@ -191,7 +191,7 @@ def forget_to_sync_the_vote() -> Iterator[None]:
 @_mutant({"leader cut off, its voter restarted": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.0, 3.0))
 def skip_the_lease_wait() -> Iterator[None]:
     """A new leader serves at once."""
-    with patch("replication.replica.serve_from", lambda _timing, _left, now: now):
+    with patch("replication.elections.serve_from", lambda _timing, _left, now: now):
         yield
 
 

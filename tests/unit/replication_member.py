@@ -10,7 +10,7 @@ from replication.effects import Covered, Effects, Fetch, HardState, Install
 from replication.lease import NEVER, Contact
 from replication.log import LogSummary
 from replication.membership import Membership
-from replication.messages import Append, Entry, Message
+from replication.messages import MEMBERSHIP, Append, Entry, Message
 from replication.replica import Replica
 from replication.timing import Timing
 
@@ -39,6 +39,8 @@ class Disk:
     applied: int = 0
     first: int = 1
     snapshot: int = 0
+    stands_on: tuple[tuple[int, Membership], ...] = ()
+    """Position and membership of the snapshot with which the log began anew, if it did."""
 
     def write(self, record: Record) -> None:
         """One record of the log, in order."""
@@ -48,6 +50,7 @@ class Disk:
             self.snapshot = record.covered.position
             if record.covered.restarts:
                 self.entries, self.first = list(record.entries), self.snapshot + 1
+                self.stands_on = ((self.snapshot, record.covered.membership),)
         else:
             put(self.entries, record)
 
@@ -62,7 +65,13 @@ class Disk:
         for entry in self.entries[max(self.first - 2, 0) :]:
             if not spans or spans[-1][0] != entry.epoch:
                 spans.append((entry.epoch, entry.position))
-        return LogSummary(len(self.entries), tuple(spans), self.first)
+        begin = self.stands_on[0][0] if self.stands_on else 0
+        memberships = [
+            (entry.position, Membership.decode(entry.payload))
+            for entry in self.entries[begin:]
+            if entry.kind == MEMBERSHIP
+        ]
+        return LogSummary(len(self.entries), tuple(spans), self.first, memberships=(*self.stands_on, *memberships))
 
 
 def put(entries: list[Entry], entry: Entry) -> None:
@@ -87,6 +96,7 @@ class Member:
         restarted_at: float = NEVER,
         contact: Contact | None = None,
         memory_bytes: int = 1 << 20,
+        log_only: bool = False,
     ) -> None:
         self.disk = disk or Disk()
         self.log = list(self.disk.entries)
@@ -109,6 +119,7 @@ class Member:
             restarted_at=restarted_at,
             contact=contact,
             memory_bytes=memory_bytes,
+            log_only=log_only,
         )
 
     def perform(self, effects: Effects, installed: list[Entry] | None = None) -> None:
@@ -176,12 +187,12 @@ class Member:
         self.disk.snapshot, self.disk.first = self.disk.applied, first
         self.replica.trimmed(first)
 
-    def begin_install(self, entries: list[Entry]) -> None:
-        """A snapshot of a log that begins with these entries is durable here."""
+    def begin_install(self, entries: list[Entry], membership: Membership) -> None:
+        """A snapshot of a log that begins with these entries, and of that membership, is durable here."""
         assert self.install is not None
         self.install = None
         self.to_apply.clear()
-        self.perform(self.replica.install(entries[-1].position, entries[-1].epoch), entries)
+        self.perform(self.replica.install(entries[-1].position, entries[-1].epoch, membership), entries)
 
     def finish_install(self) -> None:
         """Its record is flushed: its state takes the place of the old one."""

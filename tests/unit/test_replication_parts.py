@@ -36,14 +36,14 @@ def test_membership_round_trip(membership: Membership) -> None:
     assert Membership.decode(membership.encode()) == membership
 
 
-@pytest.mark.parametrize("data", [b"", b"\x02" + Membership((1, 2)).encode()[1:], Membership((1, 2)).encode() + b"x"])
+@pytest.mark.parametrize("data", [b"", b"\x03" + Membership((1, 2)).encode()[1:], Membership((1, 2)).encode() + b"x"])
 def test_membership_refuses_other_bytes(data: bytes) -> None:
     """Nothing is guessed."""
-    with pytest.raises(ValueError, match="not a membership"):
+    with pytest.raises(ValueError, match="membership"):
         Membership.decode(data)
 
 
-@pytest.mark.parametrize("voters", [(), (1, 1), (0, 1)])
+@pytest.mark.parametrize("voters", [(1, 1), (0, 1)])
 def test_membership_needs_distinct_voters(voters: tuple[int, ...]) -> None:
     """Zero stands for nobody."""
     with pytest.raises(ValueError, match="voters"):

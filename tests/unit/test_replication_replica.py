@@ -42,6 +42,9 @@ class FakeContact:
         assert now >= 0
         self.told.append((epoch, leader, leads))
 
+    def members_changed(self, membership: Membership, epoch: int) -> None:
+        """Nothing to do."""
+
 
 def entries(first: int, last: int, epoch: int = 1) -> tuple[Entry, ...]:
     """Entries first..last of one epoch."""
@@ -156,7 +159,7 @@ def test_a_peer_that_needs_trimmed_entries_is_asked_whether_it_takes_the_lowest(
     replica.step(VoteReply(2, 1, 5, True), 0.0)
     replica.append_for(3, 500)
     replica.step(AppendReply(3, 1, 5, False, 3, 1), 0.0)
-    lowest = Append(1, 3, 5, 9, 3, (), 20, lowest=True)
+    lowest = Append(1, 3, 5, 9, 3, (), 20, lowest=True, membership=THREE)
     assert replica.append_for(3, 500) == lowest
     assert not replica.has_for(3)
     replica.step(AppendReply(3, 1, 5, False, 3, 1), 0.0)
@@ -309,12 +312,27 @@ def test_a_leader_that_waits_gives_no_order() -> None:
     assert not it.replica.may_write()
 
 
-def test_strangers_are_ignored() -> None:
-    """Replica ids are never reused: who is not a voter, or means another replica, is not heard."""
+def test_what_means_another_replica_is_ignored() -> None:
+    """Replica ids are never reused."""
     it = member()
-    assert it.replica.step(VoteRequest(9, 1, 5, 0, 0), 0.0) is NOTHING
     assert it.replica.step(VoteRequest(2, 3, 5, 0, 0), 0.0) is NOTHING
     assert it.replica.epoch == 0
+
+
+def test_who_was_removed_disturbs_no_leader() -> None:
+    """It stands without knowing better: neither the leader nor who hears it listens, unless the leader itself says so.
+
+    Without a leader it is listened to: it may be a voter of a membership that is not known here yet.
+    """
+    it = leading()
+    epoch = it.replica.epoch
+    assert it.replica.step(VoteRequest(9, 1, epoch + 1, 99, epoch), 1.0) is NOTHING
+    follower = member()
+    follower.perform(follower.replica.step(Append(2, 1, 1, 0, 0, (), 0), 1.0))
+    assert follower.replica.step(VoteRequest(9, 1, 2, 99, 1), 1.1) is NOTHING
+    assert follower.replica.step(VoteRequest(9, 1, 2, 99, 1, ordered=True), 1.1).send_after_flush
+    alone = member()
+    assert alone.replica.step(VoteRequest(9, 1, 5, 0, 0), 0.0).send_after_flush == (VoteReply(1, 9, 5, True),)
 
 
 def test_idle_replicas_want_no_tick() -> None:

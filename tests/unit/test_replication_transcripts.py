@@ -212,7 +212,8 @@ class Stage:
             self.lines.append(f"{number} needs no snapshot any more")
             return
         member.install = Install(int(source), wanted)
-        self.after(int(number), lambda: member.begin_install(disk.entries[: disk.snapshot]))
+        membership = self.members[int(source)].replica.membership_at(disk.snapshot)
+        self.after(int(number), lambda: member.begin_install(disk.entries[: disk.snapshot], membership))
 
     def do_installed(self, number: str) -> None:
         self.after(int(number), self.members[int(number)].finish_install)
