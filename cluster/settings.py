@@ -99,6 +99,8 @@ class StorageNodeSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fi
 
 class AutoAdminSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Auto-admin, which keeps the catalog of tables and decides where everything lives."""
+    region_retention: Seconds = 72_000.0
+    """How long changes of a global table are kept for a region that does not take them; then it is cut off."""
 
     data: Text
     """The folder that it stores everything in; nobody else may use it."""
@@ -147,6 +149,29 @@ def check_settings(settings: Settings) -> None:
     if settings.join_token and len(settings.join_token) < JOIN_TOKEN_CHARACTERS_MIN:
         raise SettingsError(f"join_token is too short: it has at least {JOIN_TOKEN_CHARACTERS_MIN} characters.")
     tls = {name: getattr(settings, name) for name in ("tls_certificate", "tls_key", "tls_authorities")}
+    regions: tuple[Text, ...] = ()
+    """The regions that global tables may have replicas in, this one included. Empty: there are no global tables."""
+
+
+class ReplicatorSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A replicator, which carries changes of global tables to other regions."""
+
+    name: Text = "replicator"
+    """How people call it."""
+    listen: Address = "127.0.0.1:0"
+    """Where other regions' replicators call it."""
+    auto_admins: tuple[Address, ...] = ()
+    """Addresses of auto-admin's members."""
+    seeds: tuple[Address, ...] = ()
+    """Addresses of storage nodes that may be asked for the catalog while no auto-admin answers."""
+    peers: tuple[Annotated[str, Meta(pattern=r"^[^\s=]+=[^\s:]+:[0-9]{1,5}$")], ...] = ()
+    """The other regions' replicators, each as region=host:port; a region may have several."""
+    exchange_interval: Seconds = 0.5
+    """Pause between two looks at what tables there are, here and in other regions."""
+    scrub_interval: Seconds = 3_600.0
+    """How often tables are compared with those of other regions."""
+    tombstone_seconds: Seconds = 300.0
+    """How long a deleted item is remembered after every region has the delete."""
     if any(tls.values()) and not all(tls.values()):
         missing = next(name for name, value in tls.items() if not value)
         raise SettingsError(f"tls_certificate, tls_key and tls_authorities go together, and {missing} is missing.")

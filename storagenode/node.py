@@ -43,6 +43,7 @@ from storagenode.log.node_log import NodeLog
 from storagenode.log.segments import has_log
 from storagenode.peers import Peers
 from storagenode.propagation import NodeCatalog, Propagation
+from storagenode.regions import Regions
 from storagenode.replicas import Replicas
 from storagenode.requests import Connection, Responder
 from storagenode.settling import Settling
@@ -123,6 +124,7 @@ class StorageNode:
     def address(self) -> str:
         """Where the node listens; empty before `start`."""
         return "" if self._server is None else self._server.address
+        self.regions = Regions(self, settings.region_retention)
 
     # --- life ---
 
@@ -203,6 +205,7 @@ class StorageNode:
                 await self._hand_over_all()
                 raise _Stopped
         except* _Stopped:
+                    self.regions.run(),
             await self._close()
         finally:
             self.propagation.stop()
@@ -303,7 +306,7 @@ class StorageNode:
             self.peers.beat()
 
     def changed(self, hosted: HostedReplica) -> None:
-        """Let the indexes of the table have what is new."""
+        """Let the indexes of the table, and its other regions, have what is new."""
         self.propagation.wake(hosted)
 
     def report_soon(self) -> None:
@@ -315,6 +318,7 @@ class StorageNode:
         self.installer.install(hosted)
 
     def last_heard(self, node: int) -> float:
+        self.regions.wake(hosted)
         """When that node last answered a beat."""
         beats = self.peers.leads.get(node)
         return NEVER if beats is None else beats.last_answer_at

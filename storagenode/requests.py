@@ -104,6 +104,22 @@ class Responder:
         """Answer a request for statistics."""
         self._connection.reply(storage_pb2.Reply(id=self._id, statistics=reply))
 
+    def changes(self, reply: storage_pb2.ChangesReply) -> None:
+        """Answer a read of changes for a region."""
+        self._connection.reply(storage_pb2.Reply(id=self._id, changes=reply))
+
+    def region(self, reply: storage_pb2.RegionReply) -> None:
+        """Answer how far a region has come."""
+        self._connection.reply(storage_pb2.Reply(id=self._id, region=reply))
+
+    def digest(self, reply: storage_pb2.DigestReply) -> None:
+        """Answer a checksum of a range."""
+        self._connection.reply(storage_pb2.Reply(id=self._id, digest=reply))
+
+    def range(self, reply: storage_pb2.RangeReply) -> None:
+        """Answer with the rows of a range."""
+        self._connection.reply(storage_pb2.Reply(id=self._id, range=reply))
+
     def refuse(self, refusal: common_pb2.Refusal) -> None:
         """Tell the router what it has wrong; no client sees this."""
         self._connection.reply(storage_pb2.Reply(id=self._id, refusal=refusal))
