@@ -88,6 +88,7 @@ def partition_to_wire(partition: Partition) -> common_pb2.PartitionRecord:
             for order in partition.dropping
         ],
         change=common_pb2.PartitionRecord.Change.Name(partition.change),
+        founders=partition.founders,
     )
 
 
@@ -106,6 +107,7 @@ def partition_from_wire(record: common_pb2.PartitionRecord) -> Partition:
         tuple(record.leaving),
         tuple(DropOrder(order.replica, order.node, order.membership_version) for order in record.dropping),
         MembershipChange(record.change),
+        tuple(record.founders),
     )
 
 

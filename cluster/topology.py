@@ -83,7 +83,8 @@ class Partition:
 
     `replicas` are those that should exist, `wanted_voters` those that should vote: all but the `leaving` (by id), which
     go once the others vote. `membership_version` is the newest that auto-admin took from a leader's report.
-    `preferred_leader` is a replica id, or 0 when any will do.
+    `preferred_leader` is a replica id, or 0 when any will do. `founders` are the first voters, by id: all of `replicas`
+    when the record is made, and then for ever. Any other replica begins as a learner.
     """
 
     id: int
@@ -98,6 +99,11 @@ class Partition:
     leaving: tuple[int, ...] = ()
     dropping: tuple[DropOrder, ...] = ()
     change: MembershipChange = MembershipChange.NONE
+    founders: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.founders:
+            object.__setattr__(self, "founders", tuple(place.replica for place in self.replicas))
 
     @property
     def wanted_voters(self) -> tuple[ReplicaPlace, ...]:

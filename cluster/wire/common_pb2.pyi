@@ -126,7 +126,7 @@ class DropRecord(_message.Message):
     def __init__(self, replica: _Optional[int] = ..., node: _Optional[int] = ..., membership_version: _Optional[int] = ...) -> None: ...
 
 class PartitionRecord(_message.Message):
-    __slots__ = ("partition", "table", "low", "high", "replicas", "membership_version", "preferred_leader", "state", "version", "leaving", "dropping", "change")
+    __slots__ = ("partition", "table", "low", "high", "replicas", "membership_version", "preferred_leader", "state", "version", "leaving", "dropping", "change", "founders")
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         ACTIVE: _ClassVar[PartitionRecord.State]
@@ -157,6 +157,7 @@ class PartitionRecord(_message.Message):
     LEAVING_FIELD_NUMBER: _ClassVar[int]
     DROPPING_FIELD_NUMBER: _ClassVar[int]
     CHANGE_FIELD_NUMBER: _ClassVar[int]
+    FOUNDERS_FIELD_NUMBER: _ClassVar[int]
     partition: int
     table: int
     low: bytes
@@ -169,7 +170,8 @@ class PartitionRecord(_message.Message):
     leaving: _containers.RepeatedScalarFieldContainer[int]
     dropping: _containers.RepeatedCompositeFieldContainer[DropRecord]
     change: PartitionRecord.Change
-    def __init__(self, partition: _Optional[int] = ..., table: _Optional[int] = ..., low: _Optional[bytes] = ..., high: _Optional[bytes] = ..., replicas: _Optional[_Iterable[_Union[ReplicaRecord, _Mapping]]] = ..., membership_version: _Optional[int] = ..., preferred_leader: _Optional[int] = ..., state: _Optional[_Union[PartitionRecord.State, str]] = ..., version: _Optional[int] = ..., leaving: _Optional[_Iterable[int]] = ..., dropping: _Optional[_Iterable[_Union[DropRecord, _Mapping]]] = ..., change: _Optional[_Union[PartitionRecord.Change, str]] = ...) -> None: ...
+    founders: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, partition: _Optional[int] = ..., table: _Optional[int] = ..., low: _Optional[bytes] = ..., high: _Optional[bytes] = ..., replicas: _Optional[_Iterable[_Union[ReplicaRecord, _Mapping]]] = ..., membership_version: _Optional[int] = ..., preferred_leader: _Optional[int] = ..., state: _Optional[_Union[PartitionRecord.State, str]] = ..., version: _Optional[int] = ..., leaving: _Optional[_Iterable[int]] = ..., dropping: _Optional[_Iterable[_Union[DropRecord, _Mapping]]] = ..., change: _Optional[_Union[PartitionRecord.Change, str]] = ..., founders: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class CatalogUpdate(_message.Message):
     __slots__ = ("cluster_id", "epoch", "from_version", "version", "tables", "removed_tables", "partitions", "removed_partitions", "nodes", "removed_nodes", "not_leader", "leader", "users", "removed_users")

@@ -40,7 +40,7 @@ class AppendBatch(_message.Message):
     def __init__(self, sequence: _Optional[int] = ..., appends: _Optional[_Iterable[_Union[Append, _Mapping]]] = ...) -> None: ...
 
 class Append(_message.Message):
-    __slots__ = ("partition", "from_replica", "to_replica", "epoch", "previous_position", "previous_epoch", "commit", "entries", "lowest")
+    __slots__ = ("partition", "from_replica", "to_replica", "epoch", "previous_position", "previous_epoch", "commit", "entries", "lowest", "membership", "held")
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     FROM_REPLICA_FIELD_NUMBER: _ClassVar[int]
     TO_REPLICA_FIELD_NUMBER: _ClassVar[int]
@@ -50,6 +50,8 @@ class Append(_message.Message):
     COMMIT_FIELD_NUMBER: _ClassVar[int]
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     LOWEST_FIELD_NUMBER: _ClassVar[int]
+    MEMBERSHIP_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
     partition: int
     from_replica: int
     to_replica: int
@@ -59,7 +61,9 @@ class Append(_message.Message):
     commit: int
     entries: bytes
     lowest: bool
-    def __init__(self, partition: _Optional[int] = ..., from_replica: _Optional[int] = ..., to_replica: _Optional[int] = ..., epoch: _Optional[int] = ..., previous_position: _Optional[int] = ..., previous_epoch: _Optional[int] = ..., commit: _Optional[int] = ..., entries: _Optional[bytes] = ..., lowest: _Optional[bool] = ...) -> None: ...
+    membership: bytes
+    held: int
+    def __init__(self, partition: _Optional[int] = ..., from_replica: _Optional[int] = ..., to_replica: _Optional[int] = ..., epoch: _Optional[int] = ..., previous_position: _Optional[int] = ..., previous_epoch: _Optional[int] = ..., commit: _Optional[int] = ..., entries: _Optional[bytes] = ..., lowest: _Optional[bool] = ..., membership: _Optional[bytes] = ..., held: _Optional[int] = ...) -> None: ...
 
 class SnapshotRequest(_message.Message):
     __slots__ = ("cluster_id", "from_node", "to_node", "partition", "position", "manifest", "chunk")
@@ -98,6 +102,38 @@ class SnapshotReply(_message.Message):
     chunk: int
     data: bytes
     def __init__(self, state: _Optional[_Union[SnapshotReply.State, str]] = ..., manifest: _Optional[bytes] = ..., chunk: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class SumsRequest(_message.Message):
+    __slots__ = ("cluster_id", "from_node", "to_node", "replicas")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    FROM_NODE_FIELD_NUMBER: _ClassVar[int]
+    TO_NODE_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    from_node: int
+    to_node: int
+    replicas: _containers.RepeatedCompositeFieldContainer[ReplicaSums]
+    def __init__(self, cluster_id: _Optional[str] = ..., from_node: _Optional[int] = ..., to_node: _Optional[int] = ..., replicas: _Optional[_Iterable[_Union[ReplicaSums, _Mapping]]] = ...) -> None: ...
+
+class SumsReply(_message.Message):
+    __slots__ = ("replicas",)
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    replicas: _containers.RepeatedCompositeFieldContainer[ReplicaSums]
+    def __init__(self, replicas: _Optional[_Iterable[_Union[ReplicaSums, _Mapping]]] = ...) -> None: ...
+
+class ReplicaSums(_message.Message):
+    __slots__ = ("partition", "replica", "positions", "sums", "differs")
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    POSITIONS_FIELD_NUMBER: _ClassVar[int]
+    SUMS_FIELD_NUMBER: _ClassVar[int]
+    DIFFERS_FIELD_NUMBER: _ClassVar[int]
+    partition: int
+    replica: int
+    positions: _containers.RepeatedScalarFieldContainer[int]
+    sums: bytes
+    differs: bool
+    def __init__(self, partition: _Optional[int] = ..., replica: _Optional[int] = ..., positions: _Optional[_Iterable[int]] = ..., sums: _Optional[bytes] = ..., differs: _Optional[bool] = ...) -> None: ...
 
 class AppendBatchReply(_message.Message):
     __slots__ = ("sequence", "appended")

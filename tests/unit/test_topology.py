@@ -164,3 +164,10 @@ def test_whoever_is_too_far_behind_gets_the_whole() -> None:
     assert topology.difference(1, oldest - 2).from_version == 0
     assert topology.difference(2, topology.version).from_version == 0
     assert topology.difference(1, topology.version + 1).from_version == 0
+
+
+def test_founders_are_the_first_replicas_for_ever() -> None:
+    """They are taken from the record when it is made, and stay when others come."""
+    first = Partition(1, 2, bytes(16), b"\xff" * 16, (ReplicaPlace(5, 1, "a"), ReplicaPlace(6, 2, "b")))
+    later = replace(first, replicas=(*first.replicas, ReplicaPlace(9, 3, "c")), leaving=(5,))
+    assert first.founders == later.founders == (5, 6)
