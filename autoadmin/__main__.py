@@ -9,8 +9,10 @@ import sys
 from autoadmin.metrics import AutoAdminMetrics
 from autoadmin.service import AutoAdmin
 from autoadmin.state import LmdbState, StateError
+from cluster.access import AUTO_ADMIN
 from cluster.clock import SystemClock
 from cluster.executor import ThreadExecutor
+from cluster.grpc_security import security_of
 from cluster.grpc_transport import GrpcTransport
 from cluster.process import StartError, run_service
 from cluster.settings import AutoAdminSettings
@@ -22,12 +24,14 @@ _log = logging.getLogger("autoadmin")
 
 async def serve(settings: AutoAdminSettings, stop: asyncio.Event) -> None:
     """Serve until `stop` is set. Raises StartError, and OSError when a port is taken."""
+    clock = SystemClock()
+    security = security_of(settings, AUTO_ADMIN, clock.wall)
     try:
         store = LmdbState(settings.data)
     except StateError as error:
         raise StartError(str(error)) from error
-    executor, transport = ThreadExecutor("state"), GrpcTransport()
-    service = AutoAdmin(settings, store, transport, executor, SystemClock())
+    executor, transport = ThreadExecutor("state"), GrpcTransport(security)
+    service = AutoAdmin(settings, store, transport, executor, clock)
     registry = process_registry()
     status = StatusServer(registry, lambda: bool(service.address))
     try:

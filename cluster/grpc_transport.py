@@ -19,6 +19,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 import grpc
 from grpc import aio
 
+from cluster.grpc_security import Caller, Gate, Security, secure_channel, server_credentials
 from cluster.transport import Handlers, Server, Stream, StreamHandler, TransportError, UnaryHandler
 
 MESSAGE_BYTES_MAX = 32 << 20
@@ -26,6 +27,8 @@ CONNECT_SECONDS = 2.0  # how long opening a stream may take
 STOP_SECONDS = 1.0  # how long handlers may go on when the server stops
 ACCEPTED = ("trizone-stream", "accepted")
 """What a server's first metadata on a stream says, so that a call that is refused is never taken for an open stream."""
+RELOAD_SECONDS = 1.0  # how often the files of certificates are looked at
+RETIRE_SECONDS = 5.0  # how long calls may go on that were begun with an older certificate
 KEEPALIVE_MS = 3_000  # pause before a silent peer is probed, and how long the probe may take
 
 _COMMON_OPTIONS: list[tuple[str, int]] = [
@@ -45,6 +48,7 @@ _CHANNEL_OPTIONS = [
     ("grpc.min_reconnect_backoff_ms", 1_000),  # in spite of its name: how long one attempt to connect may take
     ("grpc.max_reconnect_backoff_ms", 200),
     ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.dns_min_time_between_resolutions_ms", 500),  # a container that is started anew has another address
 ]
 _SERVER_OPTIONS = [
     *_COMMON_OPTIONS,
@@ -160,8 +164,9 @@ class _Running:
 class _Service(grpc.GenericRpcHandler):  # type: ignore[type-arg]
     """Finds the handler of a method."""
 
-    def __init__(self, handlers: Handlers) -> None:
+    def __init__(self, handlers: Handlers, gate: Gate) -> None:
         self.running = _Running()
+        self._gate = gate
         self.streams: set[_ServerStream] = set()
         self._methods: dict[str, Any] = {
             f"/{method}": grpc.unary_unary_rpc_method_handler(self._unary(method, handler))
@@ -169,13 +174,22 @@ class _Service(grpc.GenericRpcHandler):  # type: ignore[type-arg]
         }
         for method, handler in handlers.streams.items():
             self._methods[f"/{method}"] = grpc.stream_stream_rpc_method_handler(self._stream(method, handler))
+        self._refusing: grpc.RpcMethodHandler[bytes, bytes] = grpc.stream_stream_rpc_method_handler(self._refuse)
+
+    async def _refuse(self, _: object, context: aio.ServicerContext[bytes, bytes]) -> None:
+        """Answers a stranger, whatever it calls; as a stream, so that no message of its is read."""
+        await self._gate.refuse("", context, known=False)
 
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes] | None:
+        if not self._gate.knows_token(details):
+            return self._refusing
         found: grpc.RpcMethodHandler[bytes, bytes] | None = self._methods.get(details.method)
         return found
 
     def _unary(self, method: str, handler: UnaryHandler) -> Any:
         async def serve(message: bytes, context: aio.ServicerContext[bytes, bytes]) -> bytes:
+            if not self._gate.lets_in(method, context):
+                await self._gate.refuse(method, context, known=True)
             task = self.running.start(_guarded(method, handler, message))
             answer = await asyncio.shield(task)
             if answer is None:
@@ -186,6 +200,8 @@ class _Service(grpc.GenericRpcHandler):  # type: ignore[type-arg]
 
     def _stream(self, method: str, handler: StreamHandler) -> Any:
         async def serve(_: object, context: aio.ServicerContext[bytes, bytes]) -> None:
+            if not self._gate.lets_in(method, context):
+                await self._gate.refuse(method, context, known=True)
             await context.send_initial_metadata((ACCEPTED,))
             stream = _ServerStream(context)
             self.streams.add(stream)
@@ -232,19 +248,29 @@ class _GrpcServer:
 
 
 class GrpcTransport:
-    """Serves and calls over TCP. One connection per address, opened when it is first needed."""
+    """Serves and calls over TCP. One connection per address, and with certificates per role of the server that is
+    expected there; opened when it is first needed."""
 
-    def __init__(self) -> None:
-        self._channels: dict[str, aio.Channel] = {}
+    def __init__(self, security: Security | None = None) -> None:
+        """`security`: how to show who we are, and whom to let in; None: nothing is shown, and everybody let in."""
+        self._security = security or Security()
+        self._caller = Caller(self._security)
+        self._channels: dict[tuple[str, str], aio.Channel] = {}
         self._serving: set[_GrpcServer] = set()
+        self._reloading: asyncio.Task[None] | None = None
+        self._retiring = _Running()
 
     async def serve(self, address: str, handlers: Handlers) -> Server:
         """Listen on "host:port"; port 0 picks a free one. Raises OSError when the port is taken."""
-        service = _Service(handlers)
+        service = _Service(handlers, Gate(self._security))
         server = aio.server(options=_SERVER_OPTIONS)
         server.add_generic_rpc_handlers((service,))
+        credentials = self._security.credentials
         try:
-            port = server.add_insecure_port(address)
+            if credentials is None:
+                port = server.add_insecure_port(address)
+            else:
+                port = server.add_secure_port(address, server_credentials(credentials))
         except RuntimeError:
             port = 0
         if port == 0:
@@ -255,9 +281,11 @@ class GrpcTransport:
     async def call(self, address: str, method: str, message: bytes, timeout: float) -> bytes:  # noqa: ASYNC109
         """One request and its answer. Raises TransportError."""
         try:
-            call = self._channel(address).unary_unary(f"/{method}", None, None)(message, timeout=timeout)
-            answer: bytes = await call
+            start = self._channel(address, method).unary_unary(f"/{method}", None, None)
+            answer: bytes = await start(message, timeout=timeout, metadata=self._caller.metadata(method))
         except (aio.AioRpcError, aio.UsageError) as error:
+            if isinstance(error, aio.AioRpcError):
+                self._caller.failed(address, error.code(), error.details() or "")
             raise TransportError(f"{method} at {address} failed: {_reason(error)}") from error
         except asyncio.CancelledError:
             if _cancelled_by_caller():
@@ -269,7 +297,8 @@ class GrpcTransport:
         """Open a stream; returns when the peer has accepted it. Raises TransportError."""
         call: aio.StreamStreamCall[bytes, bytes]
         try:
-            call = self._channel(address).stream_stream(f"/{method}", None, None)(None)
+            start = self._channel(address, method).stream_stream(f"/{method}", None, None)
+            call = start(None, metadata=self._caller.metadata(method))
         except aio.UsageError as error:
             raise TransportError(f"cannot open a stream to {address}: {_reason(error)}") from error
         try:
@@ -282,23 +311,50 @@ class GrpcTransport:
             call.cancel()
             raise
         if not accepted:  # the call is over, or will be in a moment; its status says why
+            self._caller.failed(address, await call.code(), await call.details() or "")
             raise TransportError(f"cannot open a stream to {address}: {await call.details()}")
         return _ClientStream(call, address)
 
     async def close(self) -> None:
         """End every stream and connection that this end opened, and servers that a failure left running."""
+        if self._reloading is not None:
+            self._reloading.cancel()
         for server in list(self._serving):
             await server.stop()
         channels = list(self._channels.values())
         self._channels.clear()
         for channel in channels:
             await channel.close(None)
+        await self._retiring.finish(0)
 
-    def _channel(self, address: str) -> aio.Channel:
-        channel = self._channels.get(address)
+    def _channel(self, address: str, method: str) -> aio.Channel:
+        role = self._caller.expected_role(method)
+        channel = self._channels.get((address, role))
         if channel is None:
-            channel = self._channels[address] = aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
+            credentials = self._security.credentials
+            if credentials is None:
+                channel = aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
+            else:
+                channel = secure_channel(address, role, credentials, _CHANNEL_OPTIONS)
+                if self._reloading is None:
+                    self._reloading = asyncio.create_task(self._reload())
+            self._channels[address, role] = channel
         return channel
+
+    async def _reload(self) -> None:
+        """Connect anew to everybody once there are new certificates, so that old ones are soon out of use."""
+        credentials = self._security.credentials
+        assert credentials is not None
+        serial = credentials.material.serial
+        while True:
+            await asyncio.sleep(RELOAD_SECONDS)
+            material = credentials.refresh()
+            if material.serial != serial:
+                serial = material.serial
+                old = list(self._channels.values())
+                self._channels.clear()
+                for channel in old:
+                    self._retiring.start(channel.close(RETIRE_SECONDS))
 
 
 def _reason(error: BaseException) -> str:

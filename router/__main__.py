@@ -8,7 +8,9 @@ import gc
 import logging
 import sys
 
+from cluster.access import ROUTER
 from cluster.clock import SystemClock
+from cluster.grpc_security import security_of
 from cluster.grpc_transport import GrpcTransport
 from cluster.process import StartError, run_service
 from cluster.random_source import SystemRandom
@@ -26,12 +28,13 @@ _log = logging.getLogger("router")
 
 async def serve(settings: RouterSettings, stop: asyncio.Event) -> None:
     """Serve until `stop` is set. Raises StartError, and OSError when a port is taken."""
-    transport, registry = GrpcTransport(), process_registry()
+    clock, registry = SystemClock(), process_registry()
+    transport = GrpcTransport(security_of(settings, ROUTER, clock.wall))
     router: Router | None = None
     status = StatusServer(registry, lambda: router is not None and router.ready)
     try:
         await status.start(settings.metrics_listen)
-        router = Router(settings, transport, SystemClock(), SystemRandom(), status.address)
+        router = Router(settings, transport, clock, SystemRandom(), status.address)
         registry.register(RouterMetrics(router))
         if await _unless(stop, router):
             _log.info("router serves at %s", router.address, extra={"shared": settings.listen})

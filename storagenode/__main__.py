@@ -6,8 +6,13 @@ import asyncio
 import logging
 import sys
 
+import msgspec
+
+from cluster.access import STORAGE_NODE
+from cluster.advertise import advertised, beside
 from cluster.clock import SystemClock
 from cluster.executor import ThreadExecutor
+from cluster.grpc_security import security_of
 from cluster.grpc_transport import GrpcTransport
 from cluster.local_disk import LocalDisk
 from cluster.process import StartError, run_service
@@ -15,6 +20,7 @@ from cluster.random_source import SystemRandom
 from cluster.settings import StorageNodeSettings
 from cluster.status_server import StatusServer
 from cluster.telemetry import process_registry
+from storagenode.data_folder import FolderError, take_folder
 from storagenode.identity import IdentityError
 from storagenode.log.errors import LogError
 from storagenode.metrics import StorageNodeMetrics
@@ -29,7 +35,13 @@ _log = logging.getLogger("storagenode")
 
 async def serve(settings: StorageNodeSettings, stop: asyncio.Event) -> None:
     """Serve until `stop` is set. Raises StartError, and OSError when a port is taken."""
-    clock, disk, transport = SystemClock(), LocalDisk(), GrpcTransport()
+    try:
+        settings = take_folder(settings).settings
+    except FolderError as error:
+        raise StartError(str(error)) from error
+    clock, disk = SystemClock(), LocalDisk()
+    transport = GrpcTransport(security_of(settings, STORAGE_NODE, clock.wall))
+    settings = msgspec.structs.replace(settings, advertise=advertised(settings.listen, settings.advertise))
     log_executor, executor = ThreadExecutor("log"), ThreadExecutor("work", WORKER_THREADS)
     stores = LmdbStores(disk, f"{settings.data}/partitions", f"{settings.data}/trash", clock.wall)
     node = StorageNode(settings, Seams(clock, disk, stores, transport, SystemRandom(), log_executor, executor))
@@ -38,7 +50,7 @@ async def serve(settings: StorageNodeSettings, stop: asyncio.Event) -> None:
     try:
         await status.start(settings.metrics_listen)
         await executor.run(stores.empty_trash)
-        await node.start(status.address)
+        await node.start(beside(settings.advertise, status.address))
         registry.register(StorageNodeMetrics(node))
         _log.info("storage node %s serves at %s", settings.name, node.address, extra={"metrics": status.address})
         running = asyncio.ensure_future(node.run())

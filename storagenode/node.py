@@ -122,8 +122,8 @@ class StorageNode:
 
     @property
     def address(self) -> str:
-        """Where the node listens; empty before `start`."""
-        return "" if self._server is None else self._server.address
+        """Where others call the node; empty before `start`."""
+        return "" if self._server is None else self.settings.advertise or self._server.address
         self.regions = Regions(self, settings.region_retention)
 
     # --- life ---

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NoReturn
 
+from trizone.cluster_commands import add_commands
 from trizone.errors import CommandError
 from trizone.parent import die_with_parent
 
@@ -67,6 +68,8 @@ def parser() -> argparse.ArgumentParser:
         "--data", type=Path, metavar="DIR", default=DATA_DEFAULT, help="where the cluster lives (./data)"
     )
     status.set_defaults(run=_status)
+
+    add_commands(commands, _Parser, _region)
 
     for service in SERVICES:
         command = commands.add_parser(service, help=f"run one {service} process")

@@ -15,18 +15,24 @@ SERVICES = {"router", "storagenode", "autoadmin", "replicator"}
 MAY_IMPORT = {
     "dynamo": {"msgspec", "orjson"},
     "replication": set(),
-    "cluster": {"dynamo", "replication", "grpc", "google", "msgspec", "orjson", "prometheus_client", "uvloop"},
+    "cluster": {
+        *("dynamo", "replication", "cryptography", "grpc", "google", "msgspec", "orjson", "prometheus_client", "uvloop")
+    },
     "router": {"dynamo", "cluster", "google", "httptools", "lark", "msgspec", "orjson", "prometheus_client", "uvloop"},
     "storagenode": {"dynamo", "replication", "cluster", "google", "lmdb", "msgspec", "orjson", "prometheus_client"},
     "autoadmin": {"dynamo", "replication", "cluster", "google", "lmdb", "msgspec", "orjson", "prometheus_client"},
     "replicator": {"dynamo", "cluster", "google", "msgspec", "orjson", "prometheus_client"},
-    "trizone": {*PACKAGES, "google", "msgspec", "orjson", "rich", "boto3", "botocore", "pytest", "uvloop"},
+    "trizone": {
+        *PACKAGES,
+        *("cryptography", "google", "msgspec", "orjson", "rich", "boto3", "botocore", "pytest", "uvloop"),
+    },
 }
 
 # Libraries that may be named in these files only.
 ONLY_IN = {
     "lmdb": ("storagenode/storage/lmdb_store.py", "autoadmin/state.py"),
-    "grpc": ("cluster/grpc_transport.py",),
+    "grpc": ("cluster/grpc_transport.py", "cluster/grpc_security.py"),
+    "cryptography": ("cluster/tls.py", "trizone/certificates.py"),
     "lark": tuple(f"router/partiql/{name}.py" for name in ("build", "faults", "grammar", "terms")),
     "httptools": ("router/http.py",),
     "boto3": ("trizone/cluster.py", "trizone/pytest_plugin.py"),
@@ -37,6 +43,7 @@ ONLY_IN = {
 PURE = (
     "dynamo/",
     "replication/",
+    "cluster/access.py",
     "cluster/ids.py",
     "cluster/topology.py",
     "cluster/ledger.py",
