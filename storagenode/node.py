@@ -33,13 +33,13 @@ from replication.timing import Timing
 from storagenode.admin_session import AdminSession
 from storagenode.catalog_copy import load_catalog, save_catalog
 from storagenode.elections import Elections
-from storagenode.flusher import Flusher
+from storagenode.flusher import FULL_PAUSE_SECONDS, Flusher
 from storagenode.hosted import HostedReplica
 from storagenode.identity import Identity, start_identity
 from storagenode.links import METHOD as PEER_METHOD
 from storagenode.links import PeerLink
 from storagenode.log.errors import LogBroken, LogCorrupt, LogError, LogTrimmed
-from storagenode.log.node_log import NodeLog
+from storagenode.log.node_log import FULL_ERRORS, NodeLog
 from storagenode.log.segments import has_log
 from storagenode.peers import Peers
 from storagenode.propagation import NodeCatalog, Propagation
@@ -407,7 +407,16 @@ class StorageNode:
         while True:
             await self._catalog_unsaved.wait()
             self._catalog_unsaved.clear()
-            await self._seams.executor.run(partial(save_catalog, self._seams.disk, self.settings.data, self.topology))
+            save = partial(save_catalog, self._seams.disk, self.settings.data, self.topology)
+            try:
+                await self._seams.executor.run(save)
+            except OSError as error:
+                if error.errno not in FULL_ERRORS:
+                    raise
+                # The copy of before will do meanwhile: what the node holds stands in its log.
+                _log.warning("the catalog's copy cannot be replaced, as the disk is full")
+                self._catalog_unsaved.set()
+                await self.sleep(FULL_PAUSE_SECONDS)
 
     async def _watch_disk(self) -> None:
         while True:

@@ -41,7 +41,7 @@ RESERVE_SEGMENTS: Final = 1
 BATCH_BYTES_MAX: Final = 4 << 20
 """A larger single append goes alone. Bounds what a reader of one entry must check."""
 
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+FULL_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ class NodeLog:
                 self._roll(len(body))
             batch.place = self._put_frame(body)
         except OSError as error:
-            if self._broken is None and error.errno in _FULL:
+            if self._broken is None and error.errno in FULL_ERRORS:
                 raise LogFull(f"no room for {len(body)} bytes") from error
             self._broken = error
             raise LogBroken(f"the log cannot be written: {error}") from error
@@ -360,7 +360,7 @@ class NodeLog:
         try:
             self._segments.fill_reserve()
         except OSError as error:
-            if error.errno not in _FULL:
+            if error.errno not in FULL_ERRORS:
                 self._broken = error
                 raise LogBroken(f"the log's folder cannot be written: {error}") from error
 
