@@ -85,6 +85,10 @@ class StorageNodeSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fi
     """A partition is snapshotted when its log outgrew it, and this."""
     snapshot_bytes_per_second: Bytes = 64 << 20
     """How fast snapshots are copied."""
+    scrub_interval: Seconds = 3600.0
+    """Within this time every row is looked at for damage, if `scrub_bytes_per_second` allows."""
+    scrub_bytes_per_second: Bytes = 32 << 20
+    """How fast rows are looked at; each counts as 1 KiB more than it has."""
     disk_reserve_bytes: Bytes = 64 << 20
     """Free space below which writes that grow the data are refused."""
     map_size_bytes: Bytes = 32 << 30

@@ -50,6 +50,22 @@ class StorageNodeMetrics(Collector):
         yield _counter("snapshots_installed", "Replicas brought back by a snapshot.", node.installer.installed)
         yield _counter("snapshot_sent_bytes", "Bytes of snapshots sent to followers.", node.source.sent_bytes)
         yield _counter("snapshot_received_bytes", "Bytes of snapshots from leaders.", node.installer.fetched_bytes)
+        scrub = node.scrub
+        yield _gauge(
+            "replicas_damaged",
+            "Replicas whose rows are known not to be what was written.",
+            sum(bool(hosted.damage.reason) for hosted in replicas),
+        )
+        yield _gauge(
+            "replicas_beyond_repair",
+            "Of those, the ones that nothing was found to repair with.",
+            sum(hosted.damage.beyond_repair for hosted in replicas),
+        )
+        yield _counter("scrub_rows_checked", "Rows that the scrub looked at.", scrub.rows_checked)
+        yield _counter("scrub_replicas_checked", "Walks over all rows of a replica.", scrub.replicas_checked)
+        yield _counter("scrub_replicas_compared", "Replicas whose sum the leader compared.", scrub.replicas_compared)
+        yield _found(row=scrub.damaged_rows, sum=scrub.wrong_sums, replicas=scrub.differences)
+        yield _counter("replicas_repaired", "Replicas whose rows were made anew.", node.repairs.repaired)
         yield _counter("stores_compacted", "Files replaced by their compact copy.", node.snapshots.compacted)
         yield _counter("elections_won", "Times a replica here became leader.", node.elections_won)
         yield _counter("requests", "Requests from routers.", node.requests)
@@ -73,6 +89,17 @@ def _index_metrics(lags: list[IndexLag]) -> Iterable[Metric]:
         seconds.add_metric(name, max(lag.seconds for lag in of_index))
         rows.add_metric(name, sum(lag.rows for lag in of_index))
     return seconds, rows
+
+
+def _found(**counts: int) -> CounterMetricFamily:
+    found = CounterMetricFamily(
+        "trizone_storagenode_scrub_mismatches",
+        "What the scrub found: rows that fail their checksum, sums over a replica's rows, differences of replicas.",
+        labels=("kind",),
+    )
+    for kind, count in counts.items():
+        found.add_metric((kind,), count)
+    return found
 
 
 def _gauge(name: str, help: str, value: float) -> GaugeMetricFamily:  # noqa: A002

@@ -44,8 +44,11 @@ from storagenode.log.segments import has_log
 from storagenode.peers import Peers
 from storagenode.propagation import NodeCatalog, Propagation
 from storagenode.regions import Regions
+from storagenode.repair import Repairs
 from storagenode.replicas import Replicas
 from storagenode.requests import Connection, Responder
+from storagenode.scrub import METHOD as SUMS_METHOD
+from storagenode.scrub import Scrub
 from storagenode.settling import Settling
 from storagenode.snapshots.folder import SnapshotFolder
 from storagenode.snapshots.installer import Installer
@@ -94,6 +97,8 @@ class StorageNode:
     snapshots: SnapshotKeeper
     source: SnapshotSource
     installer: Installer
+    repairs: Repairs
+    scrub: Scrub
 
     def __init__(self, settings: StorageNodeSettings, seams: Seams) -> None:
         self.settings = settings
@@ -137,6 +142,7 @@ class StorageNode:
                 "Node/Catalog": self._answer_catalog,
                 "Node/Status": self._answer_status,
                 SNAPSHOT_METHOD: self._serve_snapshot,
+                SUMS_METHOD: self._serve_sums,
             },
             streams={"Storage/Requests": self._serve_requests, PEER_METHOD: self._serve_peer},
         )
@@ -173,6 +179,8 @@ class StorageNode:
         self.installer = Installer(
             self, settings.cluster_id, self.identity.node, folder, self.snapshots, seams.executor
         )
+        self.repairs = Repairs(self, folder, seams.stores, self.snapshots, self.installer, seams.executor)
+        self.scrub = Scrub(self, self.identity.node, self.repairs, seams.executor, settings)
         self.replicas = Replicas(
             self, self.identity.node, seams.stores, folder, seams.executor, self.peers, self.timing, random
         )
@@ -198,6 +206,8 @@ class StorageNode:
                     TimeToLive(self, self.settings.ttl_sweep_interval).run(),
                     self.settling.run(),
                     self.snapshots.run(),
+                    self.scrub.run(),
+                    self.scrub.run_comparing(),
                 ):
                     group.create_task(work)
                 self._follow(self.topology.full())
@@ -316,6 +326,10 @@ class StorageNode:
     def install(self, hosted: HostedReplica) -> None:
         """Get a snapshot for the replica from its leader."""
         self.installer.install(hosted)
+
+    def damaged(self, hosted: HostedReplica, reason: str, *, hidden: bool) -> None:
+        """Have the replica repaired."""
+        self.repairs.damaged(hosted, reason, hidden=hidden)
 
     def last_heard(self, node: int) -> float:
         self.regions.wake(hosted)
@@ -472,6 +486,9 @@ class StorageNode:
 
     async def _serve_snapshot(self, message: bytes) -> bytes:
         return await self.source.serve(message)
+
+    async def _serve_sums(self, message: bytes) -> bytes:
+        return await self.scrub.serve(message)
 
     async def _serve_peer(self, stream: Stream) -> None:
         await self.peers.serve(stream)

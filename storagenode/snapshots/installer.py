@@ -21,7 +21,8 @@ from storagenode.snapshots.folder import Snapshot, SnapshotCorrupt, SnapshotFold
 from storagenode.snapshots.keeper import SnapshotKeeper
 from storagenode.snapshots.manifest import Manifest, decode_manifest
 from storagenode.snapshots.source import METHOD
-from storagenode.storage.store import StoreError
+from storagenode.snapshots.walking import RowsDamaged
+from storagenode.storage.store import Restoration, StoreError
 
 CALL_SECONDS: Final = 5.0
 AGAIN_SECONDS: Final = 0.5
@@ -195,8 +196,8 @@ class Installer:
 
     async def _put_in_place(self, hosted: HostedReplica, snapshot: Snapshot) -> None:
         async with self._keeper.bulk:
-            wanted = hosted.replica.wanted_snapshot
-            if hosted.dropped or wanted is None or snapshot.position < wanted:
+            restoration = await self._restored(hosted, snapshot)
+            if restoration is None:
                 await self._executor.run(partial(self._folder.remove, snapshot))
                 return
             manifest = snapshot.manifest
@@ -204,26 +205,40 @@ class Installer:
             hosted.perform(hosted.replica.install(snapshot.position, manifest.epoch, membership))
             await self._keeper.flushed()
             await self._executor.run(partial(self._folder.remove_older, snapshot))
-            while not await self._replace_store(hosted, snapshot):
-                await self._host.sleep(RETRY_SECONDS)
+            if hosted.dropped:
+                await self._executor.run(restoration.discard)
+                return
+            restoration.place(hosted.store)
+            hosted.state_replaced()
+            hosted.perform(hosted.replica.installed())
         self.installed += 1
         _log.info("partition %d is at position %d by a snapshot", hosted.partition_id, snapshot.position)
 
-    async def _replace_store(self, hosted: HostedReplica, snapshot: Snapshot) -> bool:
-        """Whether it is done. A damaged snapshot stops the node: the next start finds out what is left."""
-        if hosted.dropped:
-            return True
-        try:
-            restoration, _ = await self._keeper.restore(hosted, snapshot)
-        except SnapshotCorrupt:
-            raise
-        except (OSError, StoreError) as error:
-            _log.error("the state of partition %d could not be put in place: %s", hosted.partition_id, error)
-            return False
-        if hosted.dropped:
+    async def _restored(self, hosted: HostedReplica, snapshot: Snapshot) -> Restoration | None:
+        """A store made of the snapshot, whole and of use; None if there is none. The replica knows nothing of it yet:
+        what is damaged must not become its state."""
+        while _is_of_use(hosted, snapshot):
+            try:
+                restoration, _ = await self._keeper.restore(hosted, snapshot)
+            except (SnapshotCorrupt, RowsDamaged) as error:
+                _log.error("the snapshot of partition %d is of no use: %s", hosted.partition_id, error)
+                if hosted.damage.reason and isinstance(error, RowsDamaged):
+                    hosted.damage = hosted.damage._replace(beyond_repair=True)
+                return None
+            except (OSError, StoreError) as error:
+                _log.error("the state of partition %d could not be put in place: %s", hosted.partition_id, error)
+                await self._host.sleep(RETRY_SECONDS)
+                continue
+            if _is_of_use(hosted, snapshot):
+                return restoration
             await self._executor.run(restoration.discard)
-            return True
-        restoration.place(hosted.store)
-        hosted.state_replaced()
-        hosted.perform(hosted.replica.installed())
-        return True
+        return None
+
+    def is_busy(self, partition: int) -> bool:
+        """Whether a replica of the partition is being seen to."""
+        return partition in self._busy
+
+
+def _is_of_use(hosted: HostedReplica, snapshot: Snapshot) -> bool:
+    wanted = hosted.replica.wanted_snapshot
+    return not hosted.dropped and wanted is not None and snapshot.position >= wanted

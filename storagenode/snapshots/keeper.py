@@ -32,6 +32,7 @@ from storagenode.snapshots.trimming import (
     outgrown,
     pinning,
 )
+from storagenode.snapshots.walking import require_whole
 from storagenode.storage.store import Restoration, Store, StoreBroken, StoreCopy, StoreError, Stores
 
 CHECK_SECONDS: Final = 0.2
@@ -298,7 +299,8 @@ class SnapshotKeeper:
             ) from error
 
     async def restore(self, hosted: HostedReplica, snapshot: Snapshot) -> tuple[Restoration, Store]:
-        """Make a store from a snapshot, at the node's pace. Raises OSError, StoreError, SnapshotCorrupt."""
+        """Make a store from a snapshot, at the node's pace, and look at all its rows. Raises OSError, StoreError,
+        SnapshotCorrupt: the file is not what was written, and RowsDamaged: what was written into it was damaged."""
         restoration = await self._executor.run(
             partial(self._stores.restore, hosted.partition_id, hosted.replica.replica)
         )
@@ -308,7 +310,9 @@ class SnapshotKeeper:
                 chunk = await self._executor.run(partial(reader.chunk, number))
                 await self._executor.run(partial(restoration.write, chunk))
                 await self.pace.take(len(chunk))
-            return restoration, await self._executor.run(restoration.open)
+            store = await self._executor.run(restoration.open)
+            await require_whole(store, self._executor, self.pace.take)
+            return restoration, store
         except (OSError, StoreError):
             await self._executor.run(restoration.discard)
             raise

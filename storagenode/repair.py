@@ -1,0 +1,171 @@
+"""Makes the rows of a damaged replica anew: from this node's own snapshot and log, or from the leader's snapshot.
+
+Meanwhile the replica gives out nothing and another one leads. Its old store stays until the new one is there, with all
+its rows looked at: if all replicas turn out to be damaged, each still has what it had.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any, Final, Protocol
+
+from cluster.executor import Executor
+from storagenode.damage import Damage
+from storagenode.hosted import HostedReplica
+from storagenode.log.node_log import NodeLog
+from storagenode.snapshots.folder import SnapshotCorrupt, SnapshotFolder
+from storagenode.snapshots.installer import Installer
+from storagenode.snapshots.keeper import SnapshotKeeper
+from storagenode.snapshots.walking import RowsDamaged
+from storagenode.storage.store import Restoration, StoreError, Stores
+
+HAND_OVER_SECONDS: Final = 2.0
+"""How long another replica may take to lead."""
+STEP_SECONDS: Final = 0.05
+AGAIN_SECONDS_FIRST: Final = 1.0
+AGAIN_SECONDS_MAX: Final = 600.0
+"""Between tries that found nothing to repair it with."""
+
+REMEDY: Final = (
+    "neither its own snapshot and log nor the leader's snapshot is whole; its intact rows are served, requests that "
+    "meet a damaged one fail: write the items that are missing again, or load the table from a backup"
+)
+
+_log = logging.getLogger(__name__)
+
+
+class RepairHost(Protocol):
+    """What repairs need of their node."""
+
+    log: NodeLog
+
+    def hand_over(self, hosted: HostedReplica) -> None:
+        """Let another replica lead, if one can."""
+        ...
+
+    def start_work(self, work: Coroutine[Any, Any, None]) -> object:
+        """Run `work` beside everything else; its failure stops the node."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        ...
+
+
+class Repairs:
+    """One repair per partition at a time."""
+
+    def __init__(
+        self,
+        host: RepairHost,
+        folder: SnapshotFolder,
+        stores: Stores,
+        keeper: SnapshotKeeper,
+        installer: Installer,
+        executor: Executor,
+    ) -> None:
+        self._host = host
+        self._folder = folder
+        self._stores = stores
+        self._keeper = keeper
+        self._installer = installer
+        self._executor = executor
+        self._busy: set[int] = set()
+        self.repaired = 0
+
+    def damaged(self, hosted: HostedReplica, reason: str, *, hidden: bool, disowned: bool = False) -> None:
+        """Rows of this replica are not what was written. Nothing more to do if that is known."""
+        before = hosted.damage
+        hosted.damage = Damage(
+            before.reason or reason, before.hidden or hidden, before.disowned or disowned, before.beyond_repair
+        )
+        if not hosted.dropped and hosted.partition_id not in self._busy:
+            self._busy.add(hosted.partition_id)
+            _log.error("partition %d: %s; the replica's rows are made anew", hosted.partition_id, reason)
+            self._host.start_work(self._repair(hosted))
+
+    async def _repair(self, hosted: HostedReplica) -> None:
+        try:
+            await self._let_another_lead(hosted)
+            pause = AGAIN_SECONDS_FIRST
+            while hosted.damage.reason and not hosted.dropped and not await self._try(hosted):
+                await self._host.sleep(pause)
+                pause = min(2 * pause, AGAIN_SECONDS_MAX)
+        finally:
+            self._busy.discard(hosted.partition_id)
+        if not hosted.dropped:
+            self.repaired += 1
+            _log.warning("partition %d is whole again", hosted.partition_id)
+
+    async def _let_another_lead(self, hosted: HostedReplica) -> None:
+        """Once: were all replicas damaged, leaders would go round in circles."""
+        if hosted.replica.role == "leader":
+            self._host.hand_over(hosted)
+        waited = 0.0
+        while hosted.replica.role == "leader" and waited < HAND_OVER_SECONDS:
+            await self._host.sleep(STEP_SECONDS)
+            waited += STEP_SECONDS
+
+    async def _try(self, hosted: HostedReplica) -> bool:
+        told = hosted.damage.beyond_repair
+        done = await self._from_own(hosted) or await self._from_leader(hosted)
+        if not done and hosted.damage.beyond_repair and not told:
+            _log.error("partition %d is damaged beyond repair: %s", hosted.partition_id, REMEDY)
+        return done
+
+    # --- from what this node has ---
+
+    async def _from_own(self, hosted: HostedReplica) -> bool:
+        """Snapshot and log, or the log alone if it is whole. The log brings the rest once the store is in place."""
+        if hosted.damage.disowned or hosted.replica.lacks_state:
+            return False
+        async with self._keeper.bulk:
+            restoration = await self._made_of_own(hosted)
+            if restoration is None:
+                return False
+            if hosted.dropped:
+                await self._executor.run(restoration.discard)
+                return True
+            hosted.lose_state()
+            restoration.place(hosted.store)
+            hosted.state_restored()
+        return True
+
+    async def _made_of_own(self, hosted: HostedReplica) -> Restoration | None:
+        first = hosted.replica.first_position
+        snapshot = self._folder.newest(hosted.partition_id, hosted.replica.replica)
+        try:
+            if snapshot is not None and snapshot.position >= first - 1:
+                restoration, _ = await self._keeper.restore(hosted, snapshot)
+                return restoration
+        except (SnapshotCorrupt, RowsDamaged) as error:
+            _log.error("partition %d cannot be made anew from its snapshot: %s", hosted.partition_id, error)
+        except (OSError, StoreError) as error:
+            _log.error("partition %d cannot be made anew now: %s", hosted.partition_id, error)
+            return None
+        if first > 1:
+            return None
+        restoration = await self._executor.run(
+            partial(self._stores.restore, hosted.partition_id, hosted.replica.replica)
+        )
+        await self._executor.run(restoration.open_empty)
+        return restoration
+
+    # --- from the leader ---
+
+    async def _from_leader(self, hosted: HostedReplica) -> bool:
+        replica = hosted.replica
+        if replica.leader == replica.replica:
+            hosted.damage = hosted.damage._replace(beyond_repair=True)  # nobody else can lead
+            return False
+        if not replica.leader:
+            return False
+        async with self._keeper.bulk:  # what is damaged must not stand beside what comes
+            await self._executor.run(partial(self._folder.remove_all, hosted.partition_id, replica.replica))
+        replica.want_state(self._host.log.snapshot_position(hosted.partition_id))
+        self._installer.install(hosted)
+        while self._installer.is_busy(hosted.partition_id):
+            await self._host.sleep(STEP_SECONDS)
+        return not hosted.damage.reason
