@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import sys
 
@@ -12,16 +11,13 @@ from cluster.access import ROUTER
 from cluster.clock import SystemClock
 from cluster.grpc_security import security_of
 from cluster.grpc_transport import GrpcTransport
-from cluster.process import StartError, run_service
+from cluster.process import StartError, run_service, settle_garbage
 from cluster.random_source import SystemRandom
 from cluster.settings import RouterSettings
 from cluster.status_server import StatusServer
 from cluster.telemetry import process_registry
 from router.metrics import RouterMetrics
 from router.service import ListenError, Router
-
-GARBAGE_THRESHOLD = 50_000
-"""Objects made before the youngest are looked through for garbage: requests leave no cycles, the search costs time."""
 
 _log = logging.getLogger("router")
 
@@ -38,9 +34,7 @@ async def serve(settings: RouterSettings, stop: asyncio.Event) -> None:
         registry.register(RouterMetrics(router))
         if await _unless(stop, router):
             _log.info("router serves at %s", router.address, extra={"shared": settings.listen})
-            gc.collect()
-            gc.freeze()
-            gc.set_threshold(GARBAGE_THRESHOLD)
+            settle_garbage()
             await stop.wait()
     except ListenError as error:
         raise StartError(str(error)) from error

@@ -15,7 +15,7 @@ from cluster.executor import ThreadExecutor
 from cluster.grpc_security import security_of
 from cluster.grpc_transport import GrpcTransport
 from cluster.local_disk import LocalDisk
-from cluster.process import StartError, run_service
+from cluster.process import StartError, run_service, settle_garbage
 from cluster.random_source import SystemRandom
 from cluster.settings import StorageNodeSettings
 from cluster.status_server import StatusServer
@@ -53,6 +53,7 @@ async def serve(settings: StorageNodeSettings, stop: asyncio.Event) -> None:
         await node.start(beside(settings.advertise, status.address))
         registry.register(StorageNodeMetrics(node))
         _log.info("storage node %s serves at %s", settings.name, node.address, extra={"metrics": status.address})
+        settle_garbage()
         running = asyncio.ensure_future(node.run())
         stopper = asyncio.ensure_future(stop.wait())
         await asyncio.wait((running, stopper), return_when=asyncio.FIRST_COMPLETED)
