@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+
+import msgspec
 
 from cluster.requests.call import Call, NodeOperation, StalePlanError
 from cluster.wire import storage_pb2
@@ -23,15 +24,13 @@ __all__ = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Immediate:
+class Immediate(msgspec.Struct, frozen=True):
     """The answer's body, known without asking anyone."""
 
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Single:
+class Single(msgspec.Struct, frozen=True):
     """One call, and how its reply becomes the answer's body. The hot path: no task is made for it.
 
     `reply` gets a Reply whose result is never a refusal (the executor deals with those) and may raise ApiError.
@@ -41,8 +40,7 @@ class Single:
     reply: Callable[[storage_pb2.Reply], bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(msgspec.Struct, frozen=True):
     """Several calls, or calls to auto-admin: a coroutine that returns the answer's body or raises ApiError."""
 
     run: Callable[[], Awaitable[bytes]]

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from storagenode import expiry
 from storagenode import index_commands as indexes
@@ -38,8 +39,7 @@ class UnknownCommand(Exception):  # noqa: N818  a finding about data
     """The entry was written by a newer version than this one, or is not an entry at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class WriteCommand:
+class WriteCommand(msgspec.Struct, frozen=True):
     """One item's new state. `old_size` is 0 when there was no item; `reply` repeats the answer for a retried
     request."""
 
@@ -50,8 +50,7 @@ class WriteCommand:
     reply: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaCommand:
+class SchemaCommand(msgspec.Struct, frozen=True):
     """The table's description, as `dynamo.table.encode_table` wrote it."""
 
     definition: bytes

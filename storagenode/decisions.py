@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from cluster.wire import storage_pb2
 from dynamo.errors import ApiError
@@ -13,8 +14,7 @@ Result: TypeAlias = storage_pb2.WriteReply | storage_pb2.TransactReply
 """The answer to a write that went ahead."""
 
 
-@dataclass(frozen=True, slots=True)
-class Propose:
+class Propose(msgspec.Struct, frozen=True):
     """The write goes ahead: this payload, at the position that `decide` was given, and the answer once it is
     applied."""
 
@@ -22,8 +22,7 @@ class Propose:
     reply: Result
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """No entry is needed. The answer may leave once everything up to position `after` is applied (0: at once), since it
     rests on a write that is still in flight there."""
 
@@ -31,8 +30,7 @@ class Answer:
     after: int
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(msgspec.Struct, frozen=True):
     """This operation was applied before, at this position of the log, whose entry holds the answer."""
 
     position: int

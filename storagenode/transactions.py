@@ -8,8 +8,9 @@ Either all actions of a request go ahead, in one entry, or none does and the ans
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+import msgspec
 
 from cluster.wire import storage_pb2
 from dynamo.errors import ApiError, transaction_conflict, unavailable
@@ -50,8 +51,7 @@ PREPARE_MS_MAX: Final = 60_000
 transaction that was long finished: operation ids are remembered for 90 s. No coordinator works for over 30 s."""
 
 
-@dataclass(frozen=True, slots=True)
-class Weighed:
+class Weighed(msgspec.Struct, frozen=True):
     """What a change does: the answer to it, and by how many bytes the item collection grows (0 where there is none)."""
 
     reply: storage_pb2.WriteReply
@@ -84,8 +84,7 @@ class Ground(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Decided:
+class _Decided(msgspec.Struct, frozen=True):
     """What an action comes to, and by how much it makes the item collection grow. It rests on what is applied up to
     `resting_on`."""
 

@@ -5,9 +5,9 @@ The leader decides once; replicas store what was decided (design §5).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
 import orjson
 
 from cluster.wire import storage_pb2
@@ -23,8 +23,7 @@ from dynamo.table import Table
 from dynamo.values import AttributeValue, Item, dump, load
 
 
-@dataclass(frozen=True, slots=True)
-class Old:
+class Old(msgspec.Struct, frozen=True):
     """The item as it is: its stored bytes, None when there is none."""
 
     stored: bytes | None
@@ -44,8 +43,7 @@ class Old:
         return {} if self.stored is None else load(codec.body_of(self.stored))
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(msgspec.Struct, frozen=True):
     """The write goes ahead: the new body (None: the item is gone), its size, and what ReturnValues asked for."""
 
     body: bytes | None
@@ -53,15 +51,13 @@ class Changed:
     attributes: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Unchanged:
+class Unchanged(msgspec.Struct, frozen=True):
     """Accepted without a change: nothing to delete, nothing to remove from."""
 
     attributes: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True):
     """The request fails with this error; the item stays as it is."""
 
     error: ApiError

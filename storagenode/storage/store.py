@@ -9,6 +9,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+import msgspec
+
 if TYPE_CHECKING:
     from storagenode.storage.row_sums import RowWalk
 
@@ -33,8 +35,7 @@ class IndexCount(NamedTuple):
     """In DynamoDB's bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(msgspec.Struct, frozen=True):
     """How far the log is applied, and what there is then."""
 
     position: int = 0
