@@ -124,12 +124,12 @@ class StorageNode:
         self.calls = RequestExecutor(seams.transport, NodeCatalog(self), seams.clock, settings.cluster_id)
         self.propagation = Propagation(self, self.calls)
         self.settling = Settling(self, self.calls)
+        self.regions = Regions(self, settings.region_retention)
 
     @property
     def address(self) -> str:
         """Where others call the node; empty before `start`."""
         return "" if self._server is None else self.settings.advertise or self._server.address
-        self.regions = Regions(self, settings.region_retention)
 
     # --- life ---
 
@@ -205,6 +205,7 @@ class StorageNode:
                     StreamTrimming(self, self.settings.stream_retention).run(),
                     TimeToLive(self, self.settings.ttl_sweep_interval).run(),
                     self.settling.run(),
+                    self.regions.run(),
                     self.snapshots.run(),
                     self.scrub.run(),
                     self.scrub.run_comparing(),
@@ -215,7 +216,6 @@ class StorageNode:
                 await self._hand_over_all()
                 raise _Stopped
         except* _Stopped:
-                    self.regions.run(),
             await self._close()
         finally:
             self.propagation.stop()
@@ -318,6 +318,7 @@ class StorageNode:
     def changed(self, hosted: HostedReplica) -> None:
         """Let the indexes of the table, and its other regions, have what is new."""
         self.propagation.wake(hosted)
+        self.regions.wake(hosted)
 
     def report_soon(self) -> None:
         """Tell auto-admin what it waits for."""
@@ -332,7 +333,6 @@ class StorageNode:
         self.repairs.damaged(hosted, reason, hidden=hidden)
 
     def last_heard(self, node: int) -> float:
-        self.regions.wake(hosted)
         """When that node last answered a beat."""
         beats = self.peers.leads.get(node)
         return NEVER if beats is None else beats.last_answer_at
