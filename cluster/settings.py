@@ -99,21 +99,27 @@ class StorageNodeSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fi
     """How long a stream's records stay."""
     ttl_sweep_interval: Seconds = 1.0
     """Pause between two looks for expired items."""
+    region_retention: Seconds = 72_000.0
+    """How long changes of a global table are kept for a region that does not take them; then it is cut off."""
 
 
 class AutoAdminSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Auto-admin, which keeps the catalog of tables and decides where everything lives."""
-    region_retention: Seconds = 72_000.0
-    """How long changes of a global table are kept for a region that does not take them; then it is cut off."""
 
     data: Text
     """The folder that it stores everything in; nobody else may use it."""
     listen: Address = "127.0.0.1:0"
-    """Where routers and storage nodes call it."""
+    """Where routers, storage nodes and the other members call it."""
+    peers: tuple[Address, ...] = ()
+    """Addresses of auto-admin's other members. None: it has only this one."""
     partitions_per_table: Count = 3
     """How many partitions a new table has."""
     leaders: Literal["spread", "gathered"] = "spread"
-    """New partitions prefer leaders on all nodes alike, or all on one node."""
+    """Leaders sit on all nodes alike, or all on one node."""
+    replace_after: Annotated[float, Meta(ge=3)] = 300.0
+    """How many seconds nobody must have heard of a storage node before its replicas are made anew on others."""
+    rebuilds_at_once: Count = 4
+    """How many partitions get a new replica at once, in the whole cluster."""
     create_timeout: Seconds = 10.0
     """How long a new table's partitions may take to elect their leaders."""
 
@@ -143,16 +149,25 @@ class RouterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """How long a request is tried again while its partition has no leader."""
     silent_node_seconds: Seconds = 0.5
     """A node that answers nothing for so long is given up."""
-
-
-S = TypeVar("S", bound=Settings)
-
-
-def check_settings(settings: Settings) -> None:
-    """Checks that no single member can make. Raises SettingsError."""
-    if settings.join_token and len(settings.join_token) < JOIN_TOKEN_CHARACTERS_MIN:
-        raise SettingsError(f"join_token is too short: it has at least {JOIN_TOKEN_CHARACTERS_MIN} characters.")
-    tls = {name: getattr(settings, name) for name in ("tls_certificate", "tls_key", "tls_authorities")}
+    auth: Literal["off", "warn", "enforce"] = "off"
+    """Whether requests have to be signed by a user who may do what they ask for: "enforce" refuses them otherwise,
+    "warn" counts and logs what it would refuse. With "off" a router serves loopback addresses only."""
+    key_file: str = ""
+    """File with the key that secrets of access keys are sealed with. It must not lie in a data directory."""
+    credentials_file: str = ""
+    """File with users, their access keys and policies (TOML), beside those of the catalog."""
+    request_seconds: Count = 30
+    """How long a request may take to arrive, and its answer to be taken, in whole seconds."""
+    idle_seconds: Count = 300
+    """How long a connection may be idle, in whole seconds."""
+    connections_max: Count = 10_000
+    """How many connections of clients may be open at once; more are closed at once."""
+    connections_per_address_max: Annotated[int, Meta(ge=0)] = 0
+    """The same for one client's address, such as an IPv6 /64. 0: no limit, as behind a load balancer."""
+    requests_per_address_per_second: Annotated[int, Meta(ge=0)] = 0
+    """How many requests one client's address may send in a second; more are throttled. 0: no limit."""
+    bodies_max: Bytes = 128 << 20
+    """The most that bodies of requests that are still arriving may take together."""
     regions: tuple[Text, ...] = ()
     """The regions that global tables may have replicas in, this one included. Empty: there are no global tables."""
 
@@ -176,11 +191,27 @@ class ReplicatorSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fie
     """How often tables are compared with those of other regions."""
     tombstone_seconds: Seconds = 300.0
     """How long a deleted item is remembered after every region has the delete."""
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def check_settings(settings: Settings) -> None:
+    """Checks that no single member can make. Raises SettingsError."""
+    if settings.join_token and len(settings.join_token) < JOIN_TOKEN_CHARACTERS_MIN:
+        raise SettingsError(f"join_token is too short: it has at least {JOIN_TOKEN_CHARACTERS_MIN} characters.")
+    tls = {name: getattr(settings, name) for name in ("tls_certificate", "tls_key", "tls_authorities")}
     if any(tls.values()) and not all(tls.values()):
         missing = next(name for name, value in tls.items() if not value)
         raise SettingsError(f"tls_certificate, tls_key and tls_authorities go together, and {missing} is missing.")
     if isinstance(settings, RouterSettings) and bool(settings.https_certificate) != bool(settings.https_key):
         raise SettingsError("https_certificate and https_key go together, and one of them is missing.")
+    if (
+        isinstance(settings, RouterSettings)
+        and settings.auth != "off"
+        and not (settings.key_file or settings.credentials_file)
+    ):
+        raise SettingsError(f'auth = "{settings.auth}" needs a key_file, a credentials_file or both.')
     if isinstance(settings, StorageNodeSettings):
         if not settings.beat_interval < settings.lease < settings.election_timeout_min:
             raise SettingsError(
