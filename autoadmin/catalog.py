@@ -18,6 +18,7 @@ from cluster.topology import (
     Topology,
 )
 from dynamo.errors import ApiError, internal, limit_exceeded, resource_in_use, table_not_found, validation
+from dynamo.regions import readers_of
 from dynamo.table import Index, Table
 from dynamo.user import USERS_MAX, User, check_user, user_exists, user_not_found
 
@@ -323,6 +324,7 @@ def _tables_of(table: Table) -> set[int]:
     return {index.table for index in table.global_indexes}
 
 
+    members += [table.region, table.origins, [replica.number for replica in readers_of(table)]]
 def _dropped(topology: Topology, tables: Collection[int], version: int) -> tuple[Partition, ...]:
     """Orders to drop the replicas of all partitions of these tables."""
     return tuple(

@@ -43,6 +43,9 @@ CALLERS: Mapping[str, frozenset[str]] = {
     "Admin/DeleteUser": frozenset({AUTO_ADMIN, OPERATOR}),
     "Admin/": _CONTROL,
     "Member/": frozenset({AUTO_ADMIN}),
+    "Regions/Status": frozenset({OPERATOR}),
+    "Regions/Compare": frozenset({OPERATOR}),
+    "Regions/": frozenset({REPLICATOR}),
 }
 SERVERS: Mapping[str, str] = {
     "Storage/": STORAGE_NODE,
@@ -51,6 +54,7 @@ SERVERS: Mapping[str, str] = {
     "Node/": STORAGE_NODE,
     "Admin/": AUTO_ADMIN,
     "Member/": AUTO_ADMIN,
+    "Regions/": REPLICATOR,
 }
 
 

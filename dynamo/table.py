@@ -81,7 +81,7 @@ class Replica(Base, frozen=True):
     region: str
     number: int
     since: int
-    state: Literal["CREATING", "FILLING", "ACTIVE", "DELETING", "REMOVED", "CUT_OFF"] = "CREATING"
+    state: Literal["CREATING", "FILLING", "ACTIVE", "DELETING", "REMOVED", "CUT_OFF", "CREATION_FAILED"] = "CREATING"
     by: str = ""
 
 

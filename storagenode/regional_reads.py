@@ -126,9 +126,9 @@ def is_filled(readers: ChangeReaders, number: int, taken: int) -> bool:
     return fill is not None and fill.done and taken >= fill.position
 
 
-def state_of(store: Store, readers: ChangeReaders, number: int) -> storage_pb2.RegionReply:
-    """How far a region has come. Raises CorruptItem."""
-    applied, cursor = store.applied(), readers.positions.get(region_reader(number), 0)
+def state_of(store: Store, readers: ChangeReaders, number: int, taken: int = 0) -> storage_pb2.RegionReply:
+    """How far a region has come, which has taken everything up to a position. Raises CorruptItem."""
+    applied, cursor = store.applied(), max(taken, readers.positions.get(region_reader(number), 0))
     reply = storage_pb2.RegionReply(
         cursor=cursor,
         applied=applied.position,

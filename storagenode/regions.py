@@ -227,7 +227,7 @@ class Regions:
         if request.settle_ms and stamp > partition.applied.stamp and led.clock_at <= partition.applied.position:
             partition.saw(stamp)
             led.clock_at = hosted.propose(encode_clock(stamp))
-        return reads.state_of(hosted.store, partition.readers, request.number)
+        return reads.state_of(hosted.store, partition.readers, request.number, request.taken)
 
     def _drop_tombstones(self, hosted: HostedReplica, request: storage_pb2.DropTombstones) -> storage_pb2.WriteReply:
         led, table = self._of(hosted), hosted.partition.applied_schema

@@ -333,12 +333,14 @@ class ReadChanges(_message.Message):
     def __init__(self, number: _Optional[int] = ..., after: _Optional[int] = ..., confirmed: _Optional[int] = ..., wait_ms: _Optional[int] = ..., reader: _Optional[int] = ...) -> None: ...
 
 class ReadRegion(_message.Message):
-    __slots__ = ("number", "settle_ms")
+    __slots__ = ("number", "settle_ms", "taken")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     SETTLE_MS_FIELD_NUMBER: _ClassVar[int]
+    TAKEN_FIELD_NUMBER: _ClassVar[int]
     number: int
     settle_ms: int
-    def __init__(self, number: _Optional[int] = ..., settle_ms: _Optional[int] = ...) -> None: ...
+    taken: int
+    def __init__(self, number: _Optional[int] = ..., settle_ms: _Optional[int] = ..., taken: _Optional[int] = ...) -> None: ...
 
 class DropTombstones(_message.Message):
     __slots__ = ("stamp", "orphans")
