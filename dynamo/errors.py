@@ -26,6 +26,7 @@ _NAMESPACES = {
     "InvalidSignatureException": PROTOCOL_NAMESPACE,
     "UnrecognizedClientException": PROTOCOL_NAMESPACE,
     "AccessDeniedException": PROTOCOL_NAMESPACE,
+    "ExpiredTokenException": PROTOCOL_NAMESPACE,
     "ThrottlingException": PROTOCOL_NAMESPACE,
 }
 

@@ -13,9 +13,11 @@ from cluster.grpc_security import security_of
 from cluster.grpc_transport import GrpcTransport
 from cluster.process import StartError, run_service, settle_garbage
 from cluster.random_source import SystemRandom
+from cluster.sealing import SealError, read_keyring
 from cluster.settings import RouterSettings
 from cluster.status_server import StatusServer
 from cluster.telemetry import process_registry
+from router.credentials_file import read_credentials
 from router.metrics import RouterMetrics
 from router.service import ListenError, Router
 
@@ -30,13 +32,15 @@ async def serve(settings: RouterSettings, stop: asyncio.Event) -> None:
     status = StatusServer(registry, lambda: router is not None and router.ready)
     try:
         await status.start(settings.metrics_listen)
-        router = Router(settings, transport, clock, SystemRandom(), status.address)
+        keyring = read_keyring(settings.key_file) if settings.key_file else None
+        known_keys = read_credentials(settings.credentials_file) if settings.credentials_file else ()
+        router = Router(settings, transport, clock, SystemRandom(), status.address, keyring, known_keys)
         registry.register(RouterMetrics(router))
         if await _unless(stop, router):
             _log.info("router serves at %s", router.address, extra={"shared": settings.listen})
             settle_garbage()
             await stop.wait()
-    except ListenError as error:
+    except (ListenError, SealError) as error:
         raise StartError(str(error)) from error
     finally:
         if router is not None:

@@ -21,14 +21,16 @@ from cluster.clock import Clock
 from cluster.random_source import RandomSource
 from cluster.wire import storage_pb2
 from dynamo.errors import ApiError, internal, serialization, unknown_operation
+from router.access import UnknownTable
 from router.context import RequestContext
-from router.plan import Immediate, Plan, Single, StalePlanError, Work
+from router.plan import Immediate, Plan, Single, StalePlanError, Work, carry_out
 from router.shapes import OperationShape
-from router.sigv4 import access_key
+from router.sigv4 import Request, access_key
 
 if TYPE_CHECKING:
     from cluster.requests.executor import Executor
     from router.catalog import Catalog
+    from router.guard import Caller, Guard
 
 JSON = b"application/x-amz-json-1.0"
 TEXT = b"text/plain"
@@ -43,12 +45,18 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Received:
-    """An HTTP request with its body complete and inflated. Names of headers are in lower case."""
+    """An HTTP request with its body complete and inflated. Names of headers are in lower case.
+
+    `sent` is the body as it came, where that is not `body`; `address` the client's, "" if unknown; `secure`: by HTTPS.
+    """
 
     method: bytes
     target: bytes
     headers: Mapping[bytes, bytes]
     body: bytes
+    sent: bytes | None = None
+    address: str = ""
+    secure: bool = False
 
 
 @dataclass(slots=True)
@@ -72,10 +80,11 @@ class Named:
 
 @dataclass(slots=True)
 class Authenticated:
-    """A request whose sender is known: `account` is the access key, "" for nobody."""
+    """A request whose sender is known: `account` is the access key, "" for nobody; `caller` None without a guard."""
 
     named: Named
     account: str
+    caller: Caller | None = None
 
 
 @dataclass(slots=True)
@@ -88,15 +97,30 @@ class Decoded:
 
 @dataclass(slots=True)
 class Validated:
-    """A request that has its operation's shape, and what the operation needs to plan it."""
+    """A request that has its operation's shape, and what is needed to judge and plan it."""
 
     body: dict[str, Any]
     context: RequestContext
     plan: Operation
+    guard: Guard | None = None
+    caller: Caller | None = None
 
     def make_plan(self) -> Plan:
-        """The operation's plan by the newest catalog. Raises ApiError."""
+        """The operation's plan by the newest catalog, if the caller may do it. Raises ApiError."""
+        if self.guard is not None and self.caller is not None:
+            try:
+                self.guard.authorize(self.caller, self.context.operation, self.body)
+            except UnknownTable:
+                return Work(self._with_newer_catalog)
         return self.plan(self.body, self.context)
+
+    async def _with_newer_catalog(self) -> bytes:
+        """A table that this router does not know may have a policy of its own, and keys that policies speak of."""
+        assert self.guard is not None
+        assert self.caller is not None
+        await self.context.catalog.refresh()
+        self.guard.authorize(self.caller, self.context.operation, self.body, final=True)
+        return await carry_out(self.plan(self.body, self.context), self.context.executor)
 
 
 Operation: TypeAlias = Callable[[dict[str, Any], RequestContext], Plan]
@@ -124,8 +148,7 @@ class Gateway:
     """Answers requests.
 
     `targets` are all operations that exist by their X-Amz-Target, `registry` those that are built by their name.
-    With `require_credentials` a request without an Authorization header is refused, as DynamoDB does it; without,
-    anybody may do anything, and is served on loopback addresses only.
+    `guard` says who may do what. Without one anybody may do anything, and is served on loopback addresses only.
     """
 
     def __init__(
@@ -138,7 +161,7 @@ class Gateway:
         clock: Clock,
         random: RandomSource,
         region: str = "us-east-1",
-        require_credentials: bool = False,
+        guard: Guard | None = None,
         observer: Observer | None = None,
     ) -> None:
         self._targets = targets
@@ -148,7 +171,7 @@ class Gateway:
         self._clock = clock
         self._random = random
         self._region = region
-        self._require_credentials = require_credentials
+        self._guard = guard
         self._observer = observer or Unobserved()
         self._prefix = _base32(random.bytes(16))
         self._numbers = count(1)
@@ -191,12 +214,16 @@ class Gateway:
         return Named(received, shape, plan)
 
     def _authenticate(self, named: Named) -> Authenticated:
-        header = named.received.headers.get(b"authorization")
-        if header is None:
-            if self._require_credentials:
-                raise ApiError("MissingAuthenticationTokenException", "Request is missing Authentication Token")
-            return Authenticated(named, "")
-        return Authenticated(named, access_key(header.decode("latin-1")))
+        received = named.received
+        caller: Caller | None = None
+        if self._guard is not None:
+            sent = received.body if received.sent is None else received.sent
+            request = Request(received.method, received.target, received.headers, sent)
+            caller = self._guard.authenticate(request, received.address, received.secure)
+            if caller.access_key:
+                return Authenticated(named, caller.access_key, caller)
+        header = received.headers.get(b"authorization", b"")
+        return Authenticated(named, access_key(header.decode("latin-1")), caller)
 
     def _decode(self, authenticated: Authenticated) -> Decoded:
         try:
@@ -224,7 +251,7 @@ class Gateway:
             region=self._region,
             host=headers.get(b"host", b"").decode("latin-1"),
         )
-        return Validated(decoded.body, context, named.plan)
+        return Validated(decoded.body, context, named.plan, self._guard, decoded.authenticated.caller)
 
     def _run(self, plan: Plan, journey: _Journey) -> None:
         match plan:
@@ -331,6 +358,7 @@ def _base32(data: bytes) -> str:
 
 _WITH_CAPITAL_MESSAGE = frozenset(
     {
+        "AccessDeniedException",
         "IdempotentParameterMismatchException",
         "SerializationException",
         "TransactionCanceledException",

@@ -17,10 +17,13 @@ import httptools
 
 from cluster.clock import Clock
 from router.gateway import Answer, Received, Respond
+from router.limits import Limits, client_of
 
 HEADERS_MAX = 16 << 10
 BODY_MAX = 16 << 20
 PIPELINED_MAX = 32
+BODIES_MAX = 128 << 20
+"""Bytes of bodies that are still arriving, of all connections."""
 LINGER_BODIES = 2
 """How many bodies' bytes are read and thrown away after a refusal, so that a client that is still sending gets to read
 the answer: closing at once would reset the connection under it."""
@@ -58,8 +61,13 @@ class HttpServer:
         body_max: int = BODY_MAX,
         request_seconds: int = REQUEST_SECONDS,
         idle_seconds: int = IDLE_SECONDS,
+        bodies_max: int = BODIES_MAX,
+        limits: Limits | None = None,
     ) -> None:
         self.handle = handle
+        self.limits = limits or Limits()
+        self.bodies_max = bodies_max
+        self.arriving = 0  # bytes of bodies held by connections
         self.headers_max = headers_max
         self.body_max = body_max
         self.now = 0
@@ -83,6 +91,10 @@ class HttpServer:
     def connections(self) -> int:
         """Open connections."""
         return len(self._connections)
+
+    def may_ask(self, address: str) -> bool:
+        """Whether the client at this address may make one more request now."""
+        return self.limits.take(address, self._clock.boottime())
 
     def tick(self) -> None:
         """One look at all connections; also brings the Date header up to date."""
@@ -147,8 +159,10 @@ class Connection(asyncio.Protocol):
     """One client's connection."""
 
     __slots__ = (
+        "_address",
         "_body",
         "_body_size",
+        "_client",
         "_discarded",
         "_ended",
         "_headers",
@@ -157,6 +171,7 @@ class Connection(asyncio.Protocol):
         "_pending",
         "_reading",
         "_refused",
+        "_secure",
         "_server",
         "_since",
         "_stopping",
@@ -169,6 +184,9 @@ class Connection(asyncio.Protocol):
     def __init__(self, server: HttpServer) -> None:
         self._server = server
         self._transport: asyncio.Transport | None = None
+        self._address = ""  # of the client, as policies see it
+        self._client: str | None = None  # as limits count it; None: not counted
+        self._secure = False
         self._parser = httptools.HttpRequestParser(self)
         self._pending: deque[_Exchange] = deque()
         self._headers: dict[bytes, bytes] = {}
@@ -192,12 +210,23 @@ class Connection(asyncio.Protocol):
         self._transport = cast(
             asyncio.Transport, transport
         )  # uvloop's is none by class, but all of it by what it can do
+        self._address, client = client_of(transport.get_extra_info("peername"))
+        self._secure = transport.get_extra_info("sslcontext") is not None
         self._server.opened(self)
+        if self._server.limits.opened(client):
+            self._client = client
+        else:
+            self._refused = True
+            self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """The connection is gone; answers still to come go nowhere."""
         self._transport = None
         self._pending.clear()
+        self._release_body()
+        if self._client is not None:
+            self._server.limits.closed(self._client)
+            self._client = None
         self._server.closed(self)
 
     def eof_received(self) -> bool:
@@ -239,8 +268,7 @@ class Connection(asyncio.Protocol):
         """A request begins."""
         self._headers = {}
         self._target = b""
-        self._body = []
-        self._body_size = 0
+        self._release_body()
 
     def on_url(self, url: bytes) -> None:
         """A part of the request's target."""
@@ -253,7 +281,7 @@ class Connection(asyncio.Protocol):
         name = name.lower()
         headers = self._headers
         if name in headers:
-            value = headers[name] + b"," + value
+            value = headers[name].strip() + b"," + value.strip()
         headers[name] = value
 
     def on_headers_complete(self) -> None:
@@ -276,8 +304,11 @@ class Connection(asyncio.Protocol):
             return
         self._unused = 0
         self._body_size += len(body)
+        self._server.arriving += len(body)
         if self._body_size > self._server.body_max:
             self._stop_after(_too_large())
+        elif self._server.arriving > self._server.bodies_max:
+            self._stop_after(_refusal(503, "Too many large requests arrive at once.", "ServiceUnavailable"))
         else:
             self._body.append(body)
 
@@ -298,6 +329,12 @@ class Connection(asyncio.Protocol):
         if len(self._pending) >= PIPELINED_MAX:
             self._regulate()
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        self._release_body()
+        if self._server.limits.by_rate and not self._server.may_ask(self._client or ""):
+            text = "Rate of requests exceeds the allowed throughput."
+            exchange.respond(_refusal(400, text, "ThrottlingException"))
+            return
+        sent = body
         coding = self._headers.get(b"content-encoding")
         if coding is not None:
             inflated = inflate(body, coding, self._server.body_max)
@@ -305,7 +342,8 @@ class Connection(asyncio.Protocol):
                 exchange.respond(inflated)
                 return
             body = inflated
-        self._server.handle(Received(parser.get_method(), self._target, self._headers, body), exchange.respond)
+        received = Received(parser.get_method(), self._target, self._headers, body, sent, self._address, self._secure)
+        self._server.handle(received, exchange.respond)
 
     # --- answers ---
 
@@ -371,10 +409,16 @@ class Connection(asyncio.Protocol):
             return
         self._refused = True
         self._stopping = True
+        self._release_body()
         exchange = _Exchange(self, keep_alive=False, old=False)
         exchange.unread = True
         self._pending.append(exchange)
         exchange.respond(answer)
+
+    def _release_body(self) -> None:
+        self._server.arriving -= self._body_size
+        self._body_size = 0
+        self._body = []
 
     def _close_after(self, exchange: _Exchange) -> None:
         """The last answer is written."""

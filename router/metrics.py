@@ -60,6 +60,22 @@ class RouterMetrics(Collector):
         """The families."""
         router = self._router
         yield from router.requests.collect()
+        refusals = CounterMetricFamily(
+            "trizone_router_auth_refusals",
+            "Requests that were refused, or with auth = warn would have been, for who sent them.",
+            labels=("error",),
+        )
+        for error, count in (router.guard.refusals if router.guard is not None else {}).items():
+            refusals.add_metric((error,), count)
+        yield refusals
+        limited = CounterMetricFamily(
+            "trizone_router_limited",
+            "Connections closed, and requests throttled, for there were too many.",
+            labels=("kind",),
+        )
+        for kind, count in router.limits.refused.items():
+            limited.add_metric((kind,), count)
+        yield limited
         yield _gauge("connections", "Open connections of clients.", router.connections)
         yield _gauge("calls_outstanding", "Calls to storage nodes under way.", router.executor.outstanding)
         yield _gauge("catalog_version", "Version of the catalog in use.", router.catalog.topology.version)

@@ -7,16 +7,21 @@ import contextlib
 import ipaddress
 import os
 import socket
+from collections.abc import Iterable
 
 from cluster.clock import Clock
 from cluster.random_source import RandomSource
 from cluster.requests.executor import Executor
+from cluster.sealing import Keyring
 from cluster.settings import RouterSettings
 from cluster.transport import Transport
 from cluster.wire import common_pb2
 from router.catalog import Catalog
+from router.credentials import Credentials, KnownKey
 from router.gateway import Gateway
+from router.guard import Guard
 from router.http import HttpServer
+from router.limits import Limits
 from router.metrics import RequestMetrics
 from router.model import targets
 from router.operations import REGISTRY
@@ -40,7 +45,10 @@ class Router:
         clock: Clock,
         random: RandomSource,
         metrics_address: str = "",
+        keyring: Keyring | None = None,
+        known_keys: Iterable[KnownKey] = (),
     ) -> None:
+        """`keyring` opens the secrets of the catalog's users, `known_keys` are those of the operator's file."""
         self._settings = settings
         self.requests = RequestMetrics()
         self._record = common_pb2.RouterRecord(name=settings.name, metrics=metrics_address, pid=os.getpid())
@@ -53,6 +61,7 @@ class Router:
             request_time=settings.retry_seconds,
             silence=settings.silent_node_seconds,
         )
+        self.guard = self._make_guard(keyring, known_keys, clock)
         self._gateway = Gateway(
             targets=targets(),
             registry=REGISTRY,
@@ -61,13 +70,33 @@ class Router:
             clock=clock,
             random=random,
             region=settings.region,
+            guard=self.guard,
             observer=self.requests,
         )
+        self.limits = Limits(
+            connections=settings.connections_max,
+            connections_per_address=settings.connections_per_address_max,
+            requests_per_second=settings.requests_per_address_per_second,
+        )
         self._http = HttpServer(
-            self._gateway.handle, clock, headers_max=settings.max_headers, body_max=settings.max_body
+            self._gateway.handle,
+            clock,
+            headers_max=settings.max_headers,
+            body_max=settings.max_body,
+            request_seconds=settings.request_seconds,
+            idle_seconds=settings.idle_seconds,
+            bodies_max=settings.bodies_max,
+            limits=self.limits,
         )
         self._listeners: list[asyncio.Server] = []
         self.address = ""
+
+    def _make_guard(self, keyring: Keyring | None, known_keys: Iterable[KnownKey], clock: Clock) -> Guard | None:
+        mode = self._settings.auth
+        if mode == "off":
+            return None
+        credentials = Credentials(lambda: self.catalog.topology.users, keyring, known_keys, clock.wall)
+        return Guard(mode, credentials, self._settings.region, clock.wall, lambda: self.catalog.topology)
 
     @property
     def ready(self) -> bool:
@@ -82,9 +111,10 @@ class Router:
     async def start(self, *, shared: bool = True) -> None:
         """Get the catalog, then listen: on this router's own address and, unless `shared` is False, on the one that all
         routers of the machine share. Raises ListenError, and OSError when a port is taken."""
-        _check_loopback(self._settings.own_listen)
-        if shared:
-            _check_loopback(self._settings.listen)
+        if self.guard is None:
+            _check_loopback(self._settings.own_listen)
+            if shared:
+                _check_loopback(self._settings.listen)
         with contextlib.ExitStack() as sockets:
             # Bound first, so that a taken port is told at once and the watch can name the own one; nobody gets in yet.
             bound = [sockets.enter_context(await _bind(self._settings.own_listen, shared=False))]
@@ -128,7 +158,7 @@ async def _bind(address: str, *, shared: bool) -> socket.socket:
 
 
 def _check_loopback(address: str) -> None:
-    """Credentials are not verified yet, so nobody but this machine's own users may come in (design §13)."""
+    """With auth = "off" nobody but this machine's own users may come in (design §13)."""
     host = address.rpartition(":")[0].strip("[]")
     if host == "localhost":
         return
@@ -137,4 +167,6 @@ def _check_loopback(address: str) -> None:
     except ValueError:
         loopback = False
     if not loopback:
-        raise ListenError(f"A router serves loopback addresses only while credentials are not verified, not {address}.")
+        raise ListenError(
+            f'With auth = "off" a router serves loopback addresses only, and {address} is none; set auth to "enforce".'
+        )

@@ -32,7 +32,7 @@ MAY_IMPORT = {
 ONLY_IN = {
     "lmdb": ("storagenode/storage/lmdb_store.py", "autoadmin/state.py"),
     "grpc": ("cluster/grpc_transport.py", "cluster/grpc_security.py"),
-    "cryptography": ("cluster/tls.py", "trizone/certificates.py"),
+    "cryptography": ("cluster/sealing.py", "cluster/tls.py", "trizone/certificates.py"),
     "lark": tuple(f"router/partiql/{name}.py" for name in ("build", "faults", "grammar", "terms")),
     "httptools": ("router/http.py",),
     "boto3": ("trizone/cluster.py", "trizone/pytest_plugin.py"),
@@ -52,6 +52,9 @@ PURE = (
     "cluster/requests/call.py",
     "cluster/requests/routing.py",
     "router/sigv4.py",
+    "router/access.py",
+    "router/asks.py",
+    "router/limits.py",
     "router/shapes.py",
     "router/shape_rules.py",
     "router/table_checks.py",

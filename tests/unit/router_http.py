@@ -53,6 +53,9 @@ class FakeTransport:
     def is_closing(self) -> bool:
         return self.closed
 
+    def get_extra_info(self, name: str) -> Any:
+        return ("127.0.0.1", 50_000) if name == "peername" else None
+
     def pause_reading(self) -> None:
         self.reading = False
 

@@ -245,15 +245,6 @@ def test_without_verification_anybody_is_served(header: str | None) -> None:
     assert (answer.status, answer.json[0]) == (200, "")
 
 
-def test_with_verification_an_unsigned_request_is_refused() -> None:
-    answer = Front(empty, require_credentials=True).send()
-    assert answer.status == 400
-    assert answer.json == {
-        "__type": "com.amazon.coral.service#MissingAuthenticationTokenException",
-        "message": "Request is missing Authentication Token",
-    }
-
-
 # --- plans ---
 
 
