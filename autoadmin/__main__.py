@@ -39,7 +39,7 @@ async def serve(settings: AutoAdminSettings, stop: asyncio.Event) -> None:
         registry.register(AutoAdminMetrics(service))
         await status.start(settings.metrics_listen)
         _log.info("auto-admin serves at %s", service.address, extra={"metrics": status.address})
-        await stop.wait()
+        await _until_either(stop, service)
     except StateError as error:
         raise StartError(str(error)) from error
     finally:
@@ -48,6 +48,18 @@ async def serve(settings: AutoAdminSettings, stop: asyncio.Event) -> None:
         await transport.close()
         executor.close()
         store.close()
+
+
+async def _until_either(stop: asyncio.Event, service: AutoAdmin) -> None:
+    """Return when `stop` is set. Raises what the service cannot go on with."""
+    works = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(service.run())]
+    try:
+        done, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
+        for work in done:
+            await work
+    finally:
+        for work in works:
+            work.cancel()
 
 
 def main() -> int:

@@ -1,9 +1,13 @@
 """When auto-admin has lost its disk, the newest copy of the catalog that a storage node holds becomes the catalog.
 
 A node reports the version of its copy, and copies come from auto-admin only; so a version above the catalog's own means
-that some of the catalog was lost. No table is changed then until a copy is adopted, in a new epoch. A table is
-ACTIVE only once its partitions are led, so two of the three nodes of each hold a copy with it: all nodes that the
-newest copy names are waited for, but not for ever.
+that some of the catalog was lost. Only a leader within its lease may say so: one that was replaced without its knowing
+sees newer copies, too. It takes the loss of all members' disks, as a group of members is only founded by members that
+are all empty (founding.py). The copy becomes the catalog by a change like any other, so that one of them wins.
+
+No table is changed then until a copy is adopted, in a new epoch. A table is ACTIVE only once its partitions are led, so
+two of the three nodes of each hold a copy with it: all nodes that the newest copy names are waited for, but not for
+ever.
 """
 
 from __future__ import annotations
@@ -43,7 +47,12 @@ class Adoption:
     def needed(self) -> bool:
         """Whether a node holds a newer copy than the catalog: then the catalog must not be changed."""
         own = self._control.topology.at
-        return any(seen.catalog_at > own for seen in self._control.view.nodes.values())
+        return self._control.newest and any(seen.catalog_at > own for seen in self._control.view.nodes.values())
+
+    def forget(self) -> None:
+        """Another member leads."""
+        self._copies.clear()
+        self._since = None
 
     async def consider(self) -> None:
         """Adopt a copy if one is needed and all are here that are waited for. Called after each report."""
@@ -99,5 +108,4 @@ class Adoption:
 
         topology = await self._control.change(make)
         _log.warning("adopted catalog %d.%d as %d.%d", *copy.at, *topology.at)
-        self._copies.clear()
-        self._since = None
+        self.forget()

@@ -1,5 +1,5 @@
-"""Performs what the planner plans and the callers ask for: one change of the catalog after the other, each durable
-before anyone hears of it."""
+"""Performs what the planner plans and the callers ask for: one change of the catalog after the other, each durable on a
+majority of auto-admin's members before anyone hears of it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,21 @@ import logging
 from collections.abc import Callable
 
 from autoadmin.actions import Action, ActivateIndexes, ActivateTables, ForgetReplicas
-from autoadmin.catalog import Catalog, Change, first_change, with_active_indexes, with_active_tables, without_replicas
+from autoadmin.catalog import (
+    Catalog,
+    Change,
+    Counters,
+    first_change,
+    with_active_indexes,
+    with_active_tables,
+    without_replicas,
+)
+from autoadmin.member import LeadershipLost, Member, NotLeader
 from autoadmin.planner import plan
-from autoadmin.state import StateError, StateStore
 from autoadmin.view import View
 from cluster.clock import Clock
 from cluster.convert import update_to_wire
-from cluster.executor import Executor
-from cluster.topology import Topology
+from cluster.topology import Topology, UpdateRefused
 from cluster.wire import node_pb2
 
 _log = logging.getLogger(__name__)
@@ -25,14 +32,15 @@ Make = Callable[[Catalog], Change | None]
 
 
 class Control:
-    """Holds the catalog and the view, and moves both."""
+    """Holds the catalog and the view, and moves both. To `Member` it is the machine that the log drives."""
 
-    def __init__(self, cluster_id: str, store: StateStore, executor: Executor, clock: Clock) -> None:
+    def __init__(self, cluster_id: str, clock: Clock) -> None:
         self._cluster_id = cluster_id
-        self._store = store
-        self._executor = executor
         self._clock = clock
-        self._catalog: Catalog | None = None
+        self._member: Member | None = None
+        self._serving = False
+        self._role_listeners: list[Callable[[], None]] = []
+        self._catalog = Catalog(Topology(cluster_id), Counters())
         self._turn = asyncio.Lock()
         self._work = asyncio.Event()
         self._listeners: dict[Callable[[], None], None] = {}  # in order, so that a simulation repeats itself
@@ -41,44 +49,82 @@ class Control:
 
     @property
     def topology(self) -> Topology:
-        """The newest durable catalog and topology."""
-        return self.catalog.topology
+        """The newest catalog and topology, of version 0 before there is any."""
+        return self._catalog.topology
 
     @property
     def catalog(self) -> Catalog:
-        """The newest durable catalog. Only after `load`."""
-        assert self._catalog is not None
+        """The newest catalog that this member has applied."""
         return self._catalog
 
-    async def load(self) -> None:
-        """Read the durable state, or start a new one. Raises StateError."""
-        catalog = await self._executor.run(self._store.load)
-        if catalog is None:
-            change = first_change(self._cluster_id)
-            await self._executor.run(lambda: self._store.save(change))
-            catalog = Catalog(Topology().with_update(change.update), change.counters)
-        if catalog.topology.cluster_id != self._cluster_id:
-            raise StateError(
-                f"The data directory belongs to cluster {catalog.topology.cluster_id}, "
-                f"and this auto-admin was started for cluster {self._cluster_id}."
-            )
-        self._catalog = catalog
-        self._work.set()  # what a crash left unfinished
-
     async def change(self, make: Make) -> Topology:
-        """Make a change durable and known; the topology after it. Not cut off half-way when the caller is cancelled."""
+        """Make a change durable and known; the topology after it. Not cut off half-way when the caller is cancelled.
+
+        Raises NotLeader, with nothing done, and LeadershipLost, when the change may come about or not.
+        """
         return await asyncio.shield(asyncio.ensure_future(self._change(make)))
 
     async def _change(self, make: Make) -> Topology:
         async with self._turn:
-            change = make(self.catalog)
+            member = self._member
+            if member is None or not member.serving:
+                raise NotLeader
+            change = make(self._catalog)
             if change is not None:
-                after = self.catalog.after(change)
-                await self._executor.run(lambda: self._store.save(change))
-                self._catalog = after
-                self._messages.clear()
-                self._announce()
+                await member.propose(change)
             return self.topology
+
+    # --- what the log drives ---
+
+    def replicate_by(self, member: Member) -> None:
+        """From now on changes go through `member`."""
+        self._member = member
+
+    @property
+    def serving(self) -> bool:
+        """Whether this member leads, and has a catalog."""
+        return self._serving and self._catalog.topology.version > 0
+
+    @property
+    def newest(self) -> bool:
+        """Whether no newer catalog can have been agreed on: this member leads, and its lease runs."""
+        return self._member is not None and self._member.may_read
+
+    def on_role(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever this member begins or ceases to serve, or hears of another leader."""
+        self._role_listeners.append(listener)
+
+    def apply(self, change: Change) -> bool:
+        """Machine: carry out a committed change; False if it is void, as it is then on every member."""
+        before = self._catalog
+        try:
+            after = before.after(change)
+        except UpdateRefused as error:
+            _log.error("a change of the catalog is void: %s", error)
+            return False
+        if after.topology is before.topology:
+            return False
+        self._catalog = after
+        self._messages.clear()
+        self._announce()
+        return True
+
+    def restore(self, catalog: Catalog) -> None:
+        """Machine: take this catalog, whatever there was."""
+        self._catalog = catalog
+        self._messages.clear()
+        self._announce()
+
+    def role_changed(self) -> None:
+        """Machine: another role, or another leader."""
+        serving = self._member is not None and self._member.serving
+        if serving != self._serving:
+            self._serving = serving
+            self.view = View()  # whoever leads hears it all anew
+            self._work.set()  # what a crash, or the last leader, left unfinished
+        for listener in list(self._role_listeners):
+            listener()
+        self._announce()
 
     # --- what is heard ---
 
@@ -114,11 +160,13 @@ class Control:
         return message
 
     async def until(self, condition: Callable[[Topology], bool]) -> None:
-        """Return once the topology fulfils `condition`."""
+        """Return once the topology fulfils `condition`. Raises NotLeader once this member does not lead."""
         changed = asyncio.Event()
         self.listen(changed.set)
         try:
             while not condition(self.topology):
+                if not self._serving:
+                    raise NotLeader
                 changed.clear()
                 await changed.wait()
         finally:
@@ -136,11 +184,20 @@ class Control:
         while True:
             await self._work.wait()
             self._work.clear()
+            if not self._serving:
+                continue
+            if not self.topology.version:  # a new cluster; to watchers version 0 tells of nothing
+                await self._make(lambda catalog: None if catalog.topology.version else first_change(self._cluster_id))
             for action in plan(self.topology, self.view, self._clock.boottime()):
-                try:
-                    await self.change(lambda catalog, action=action: _perform(action, catalog))  # type: ignore[misc]
-                except Exception:  # the next report brings the next try
-                    _log.exception("a planned change could not be made")
+                await self._make(lambda catalog, action=action: _perform(action, catalog))  # type: ignore[misc]
+
+    async def _make(self, make: Make) -> None:
+        try:
+            await self.change(make)
+        except (NotLeader, LeadershipLost) as error:
+            _log.info("a planned change was not made: %r", error)
+        except Exception:  # the next report brings the next try
+            _log.exception("a planned change could not be made")
 
 
 def _perform(action: Action, catalog: Catalog) -> Change | None:

@@ -1,26 +1,38 @@
-"""Auto-admin on the network: nodes' sessions, routers' watches, and the calls that change tables."""
+"""Auto-admin on the network: nodes' sessions, routers' watches, and the calls that change tables.
+
+Only the member that leads serves these; the others say so, and who does, as far as they know.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 
 from autoadmin.adoption import Adoption
 from autoadmin.catalog import with_node
 from autoadmin.executor import Control
 from autoadmin.follower import Follower
+from autoadmin.gathering import Gathering
+from autoadmin.member import LeadershipLost, Member, NotLeader
+from autoadmin.peers import METHOD as MEMBER_METHOD
 from autoadmin.state import StateStore
 from autoadmin.tables import Tables
 from autoadmin.users import Users
 from cluster.clock import Clock
 from cluster.convert import node_from_wire, update_to_wire
 from cluster.executor import Executor
+from cluster.random_source import RandomSource, SystemRandom
 from cluster.settings import AutoAdminSettings
 from cluster.topology import Topology
-from cluster.transport import Handlers, Server, Stream, Transport
+from cluster.transport import Handlers, Server, Stream, StreamHandler, Transport, TransportError, UnaryHandler
 from cluster.wire import admin_pb2, common_pb2, node_pb2
 
+DECIDE_SECONDS = 1.0
+"""How long a caller waits while no leader is known, before it is sent on."""
 STRANGERS_MAX = 1_000  # peers of other clusters that are told of in the log
 
 _log = logging.getLogger(__name__)
@@ -30,16 +42,29 @@ class AutoAdmin:
     """The service. It decides where everything lives; nothing that reads or writes items waits for it."""
 
     def __init__(
-        self, settings: AutoAdminSettings, store: StateStore, transport: Transport, executor: Executor, clock: Clock
+        self,
+        settings: AutoAdminSettings,
+        store: StateStore,
+        transport: Transport,
+        executor: Executor,
+        clock: Clock,
+        random: RandomSource | None = None,
     ) -> None:
         self._settings = settings
         self._transport = transport
-        self._control = Control(settings.cluster_id, store, executor, clock)
+        self._control = Control(settings.cluster_id, clock)
+        self._member = Member(settings, store, transport, executor, clock, random or SystemRandom(), self._control)
+        self._gathering = Gathering(self._member, self._control)
+        self._control.replicate_by(self._member)
+        self._control.on_role(self._role_changed)
         self._adoption = Adoption(self._control, transport, clock)
         self._tables = Tables(self._control, self._adoption, settings)
         self._users = Users(self._control, self._adoption, settings.cluster_id)
         self._sessions: dict[int, Stream] = {}  # by node; the newest counts
         self._routers: dict[Stream, common_pb2.RouterRecord] = {}
+        self._streams: dict[Stream, None] = {}
+        self._decided = asyncio.Event()
+        self._control.listen(self._decided.set)
         self._strangers: set[tuple[str, str]] = set()
         self._server: Server | None = None
         self._planning: asyncio.Task[None] | None = None
@@ -64,32 +89,112 @@ class AutoAdmin:
         """Routers that watch the catalog."""
         return list(self._routers.values())
 
+    @property
+    def member(self) -> admin_pb2.MemberRecord:
+        """This member as it sees itself."""
+        return self._gathering.status()
+
+    @property
+    def serving(self) -> bool:
+        """Whether this member leads, and has a catalog."""
+        return self._control.serving
+
     async def start(self) -> None:
-        """Load the state and serve. Raises StateError, and OSError when the port is taken."""
-        await self._control.load()
+        """Load the state and serve; where this is the only member, return once it leads.
+
+        Raises StateError, and OSError when the port is taken or the disk full.
+        """
+        await self._gathering.load()
         self._server = await self._transport.serve(self._settings.listen, self._handlers())
         self._planning = asyncio.create_task(self._control.run())
+        self._member.start()
+        self._gathering.start()
+        if not self._settings.peers:
+            await self._until(lambda: self.serving)
+
+    async def run(self) -> None:
+        """Return never; raises what this member cannot go on with."""
+        await asyncio.shield(self._member.failure)
 
     async def stop(self) -> None:
-        """End every stream and stop listening."""
+        """Let another member lead, end every stream and stop listening."""
         if self._planning is not None:
             self._planning.cancel()
+        await self._member.stop()
         if self._server is not None:
             await self._server.stop()
+
+    # --- who leads ---
+
+    def _role_changed(self) -> None:
+        if not self._control.serving:
+            self._adoption.forget()
+            for stream in list(self._streams):
+                stream.close()
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self._decided.clear()
+            await self._decided.wait()
+
+    async def _leads(self) -> bool:
+        """Whether this member leads; waits a little while that is not decided."""
+        try:
+            async with asyncio.timeout(DECIDE_SECONDS):
+                await self._until(lambda: self.serving or bool(self._member.leader_address))
+        except TimeoutError:
+            pass
+        return self.serving
+
+    def _elsewhere(self) -> common_pb2.CatalogUpdate:
+        """What is said in place of the catalog by a member that does not lead."""
+        return common_pb2.CatalogUpdate(
+            cluster_id=self._settings.cluster_id, not_leader=True, leader=self._member.leader_address
+        )
 
     def _handlers(self) -> Handlers:
         return Handlers(
             unary={
-                "Admin/CreateTable": self._tables.create,
-                "Admin/UpdateTable": self._tables.update,
-                "Admin/DeleteTable": self._tables.delete,
+                "Admin/CreateTable": partial(self._changed, self._tables.create),
+                "Admin/UpdateTable": partial(self._changed, self._tables.update),
+                "Admin/DeleteTable": partial(self._changed, self._tables.delete),
                 "Admin/PutUser": self._users.put,
                 "Admin/DeleteUser": self._users.delete,
                 "Admin/Refresh": self._refresh,
                 "Admin/Status": self._status,
+                MEMBER_METHOD: self._gathering.answer,
             },
-            streams={"Node/Session": self._session, "Admin/Watch": self._watch},
+            streams={
+                "Node/Session": partial(self._served, self._session),
+                "Admin/Watch": partial(self._served, self._watch),
+            },
         )
+
+    async def _changed(self, change: UnaryHandler, message: bytes) -> bytes:
+        """A call that changes a table, or the word that another member leads."""
+        if await self._leads():
+            try:
+                return await change(message)
+            except NotLeader:
+                _log.info("leadership was lost before a table was changed")
+            except LeadershipLost:
+                lost = admin_pb2.TableReply(not_leader=True, in_doubt=True, leader=self._member.leader_address)
+                return lost.SerializeToString()
+        return admin_pb2.TableReply(not_leader=True, leader=self._member.leader_address).SerializeToString()
+
+    async def _served(self, serve: StreamHandler, stream: Stream) -> None:
+        """Serve a stream for as long as this member leads; else say so, and end it."""
+        if await self._leads():
+            self._streams[stream] = None
+            try:
+                await serve(stream)
+            except (NotLeader, LeadershipLost):
+                _log.debug("a stream ends, as this member leads no longer")
+            finally:
+                self._streams.pop(stream, None)
+        else:
+            with suppress(TransportError):
+                await stream.send(self._elsewhere().SerializeToString())
 
     # --- storage nodes ---
 
@@ -158,13 +263,16 @@ class AutoAdmin:
     async def _tell(self, follower: Follower) -> None:
         """Push the catalog to a router, but not one that names no storage node: if this auto-admin has lost its disk, a
         router that took its empty catalog would deny that there are tables, until a copy is adopted."""
-        await self._control.until(lambda topology: bool(topology.nodes))
-        await follower.run()
+        with suppress(NotLeader):
+            await self._control.until(lambda topology: bool(topology.nodes))
+            await follower.run()
 
     async def _refresh(self, message: bytes) -> bytes:
         request = admin_pb2.WatchRequest.FromString(message)
         if self._is_stranger(request.cluster_id, "a caller of Admin/Refresh"):
             return common_pb2.CatalogUpdate(cluster_id=self._settings.cluster_id).SerializeToString()
+        if not await self._leads() or not self._member.may_read:
+            return self._elsewhere().SerializeToString()
         return self._control.difference(request.epoch, request.version)
 
     async def _status(self, message: bytes) -> bytes:
@@ -177,6 +285,7 @@ class AutoAdmin:
             nodes=[seen.report for node, seen in sorted(self._control.view.nodes.items()) if node in live],
             routers=self.routers,
             pid=os.getpid(),
+            member=self.member,
         ).SerializeToString()
 
     def _is_stranger(self, cluster_id: str, who: str) -> bool:

@@ -1,31 +1,17 @@
-"""Auto-admin's durable state: one synced transaction per change.
-
-A record's key is a letter for its kind and its id; its value is a CRC-32 of key and body, then the body, a record of
-proto/common.proto. The key "catalog" holds format, cluster id, epoch, version and the next ids as JSON.
-"""
+"""Where a member of auto-admin keeps what must survive a restart: one synced transaction per flush. records.py says
+what is in it."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-import zlib
-from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Protocol
 
 import lmdb
-import msgspec
 
-from autoadmin.catalog import Catalog, Change, Counters
-from cluster import convert
-from cluster.topology import CatalogUpdate, Topology
-from cluster.wire import common_pb2
+from autoadmin.records import Damaged, Stored, Write, cleared, read, writes
 
-FORMAT = 1
 MAP_BYTES = 1 << 30
-_CATALOG = b"catalog"
-_TABLE, _PARTITION, _NODE = b"t", b"p", b"n"
-_CHECKSUM_BYTES = 4
 
 
 class StateError(Exception):
@@ -33,31 +19,19 @@ class StateError(Exception):
 
 
 class StateStore(Protocol):
-    """Where the catalog survives a restart. Calls block."""
+    """Calls block."""
 
-    def load(self) -> Catalog | None:
-        """The catalog as of the last change, or None when there was none. Raises StateError."""
+    def load(self) -> Stored:
+        """All of it as of the last write. Raises StateError."""
         ...
 
-    def save(self, change: Change) -> None:
-        """Make a change durable, all or nothing. Raises when it cannot; then nothing has changed."""
+    def write(self, write: Write) -> None:
+        """Make it durable, all or nothing. Raises OSError when it cannot; then nothing has changed."""
         ...
 
     def close(self) -> None:
         """Let go of it."""
         ...
-
-
-class _Head(msgspec.Struct, frozen=True):
-    """The record of the catalog as a whole."""
-
-    format: int
-    cluster_id: str
-    epoch: int
-    version: int
-    next_table: int
-    next_partition: int
-    next_replica: int
 
 
 class LmdbState:
@@ -80,66 +54,45 @@ class LmdbState:
             raise _damaged(directory, error) from error
         _sync_directory(directory)
 
-    def load(self) -> Catalog | None:
-        """The catalog as of the last change. Raises StateError when a record is damaged."""
+    def load(self) -> Stored:
+        """All of it as of the last write. Raises StateError when a record is damaged."""
         try:
             with self._environment.begin() as transaction:
-                content = transaction.get(_CATALOG)
-                if content is None:
-                    return None
-                head = msgspec.json.decode(self._checked(_CATALOG, content), type=_Head)
-                records = [(key, self._checked(key, value)) for key, value in transaction.cursor() if key != _CATALOG]
-        except lmdb.Error as error:
+                return read((bytes(key), bytes(value)) for key, value in transaction.cursor())
+        except (lmdb.Error, Damaged) as error:
             raise _damaged(self._directory, error) from error
-        if head.format != FORMAT:
-            raise StateError(f"{self._directory} is of format {head.format}; this auto-admin reads format {FORMAT}.")
-        update = CatalogUpdate(
-            head.cluster_id,
-            head.epoch,
-            0,
-            head.version,
-            tables=tuple(
-                convert.table_from_wire(common_pb2.TableRecord.FromString(body)) for body in _of(records, _TABLE)
-            ),
-            partitions=tuple(
-                convert.partition_from_wire(common_pb2.PartitionRecord.FromString(body))
-                for body in _of(records, _PARTITION)
-            ),
-            nodes=tuple(convert.node_from_wire(common_pb2.NodeRecord.FromString(body)) for body in _of(records, _NODE)),
-        )
-        counters = Counters(head.next_table, head.next_partition, head.next_replica)
-        return Catalog(Topology().with_update(update), counters)
 
-    def save(self, change: Change) -> None:
-        """Write the change in one transaction, which is on the disk when this returns."""
-        update = change.update
-        counters = {f"next_{kind}": count for kind, count in asdict(change.counters).items()}
-        head = _Head(FORMAT, update.cluster_id, update.epoch, update.version, **counters)
-        with self._environment.begin(write=True) as transaction:
-            if update.from_version == 0:
-                transaction.drop(self._environment.open_db(None, transaction), delete=False)
-            for key in _removed(update):
-                transaction.delete(key)
-            for key, body in _written(update):
-                transaction.put(key, _with_checksum(key, body))
-            transaction.put(_CATALOG, _with_checksum(_CATALOG, msgspec.json.encode(head)))
+    def write(self, write: Write) -> None:
+        """Write it in one transaction, which is on the disk when this returns. Raises OSError."""
+        try:
+            with self._environment.begin(write=True) as transaction:
+                for first, end in cleared(write):
+                    _clear(transaction, first, end)
+                for key, value in writes(write):
+                    if value is None:
+                        transaction.delete(key)
+                    else:
+                        transaction.put(key, value)
+        except lmdb.Error as error:
+            raise OSError(f"the state in {self._directory} cannot be written: {error}") from error
 
     def close(self) -> None:
         """Close the environment and let another process have it."""
         self._environment.close()
         os.close(self._lock)
 
-    def _checked(self, key: bytes, value: bytes) -> bytes:
-        body = value[_CHECKSUM_BYTES:]
-        if _with_checksum(key, body) != value:
-            raise _damaged(self._directory, f"the record {key!r} is not what was written")
-        return body
+
+def _clear(transaction: lmdb.Transaction, first: bytes, end: bytes) -> None:
+    cursor = transaction.cursor()
+    if cursor.set_range(first):
+        while cursor.key() and bytes(cursor.key()) < end:  # after the last key of all it is empty
+            cursor.delete()
 
 
 def _damaged(directory: str, reason: object) -> StateError:
     return StateError(
-        f"The state in {directory} is damaged ({reason}): move the folder {directory}/state away, and auto-admin takes "
-        "the newest catalog that the storage nodes hold."
+        f"The state in {directory} is damaged ({reason}): move the folder {directory}/state away; this auto-admin then "
+        "joins the other members anew or, if there are none, takes the newest catalog that the storage nodes hold."
     )
 
 
@@ -147,49 +100,27 @@ class MemoryState:
     """The state of a cluster that keeps nothing, and the tests' twin of LmdbState."""
 
     def __init__(self) -> None:
-        self._catalog: Catalog | None = None
+        self._records: dict[bytes, bytes] = {}
 
-    def load(self) -> Catalog | None:
-        """The catalog as of the last change."""
-        return self._catalog
+    def load(self) -> Stored:
+        """All of it as of the last write."""
+        return read(sorted(self._records.items()))
 
-    def save(self, change: Change) -> None:
-        """Keep the catalog as it is after the change."""
-        before = self._catalog or Catalog(Topology(), Counters())
-        self._catalog = before.after(change)
+    def write(self, write: Write) -> None:
+        """Keep it."""
+        records = dict(self._records)
+        for first, end in cleared(write):
+            for key in [key for key in records if first <= key < end]:
+                del records[key]
+        for key, value in writes(write):
+            if value is None:
+                records.pop(key, None)
+            else:
+                records[key] = value
+        self._records = records
 
     def close(self) -> None:
         """Nothing to let go of."""
-
-
-def _of(records: list[tuple[bytes, bytes]], kind: bytes) -> list[bytes]:
-    return [body for key, body in records if key[:1] == kind]
-
-
-def _key(kind: bytes, id: int) -> bytes:  # noqa: A002
-    return kind + id.to_bytes(8, "big")
-
-
-def _removed(update: CatalogUpdate) -> Iterator[bytes]:
-    for kind, ids in (
-        (_TABLE, update.removed_tables),
-        (_PARTITION, update.removed_partitions),
-        (_NODE, update.removed_nodes),
-    ):
-        yield from (_key(kind, id) for id in ids)  # noqa: A001
-
-
-def _written(update: CatalogUpdate) -> Iterator[tuple[bytes, bytes]]:
-    for record in update.tables:
-        yield _key(_TABLE, record.table.id), convert.table_to_wire(record.table, record.version).SerializeToString()
-    for partition in update.partitions:
-        yield _key(_PARTITION, partition.id), convert.partition_to_wire(partition).SerializeToString()
-    for node in update.nodes:
-        yield _key(_NODE, node.id), convert.node_to_wire(node).SerializeToString()
-
-
-def _with_checksum(key: bytes, body: bytes) -> bytes:
-    return zlib.crc32(body, zlib.crc32(key)).to_bytes(_CHECKSUM_BYTES, "little") + body
 
 
 def _sync_directory(directory: str) -> None:

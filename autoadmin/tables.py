@@ -20,6 +20,7 @@ from autoadmin.catalog import (
     without_table,
 )
 from autoadmin.executor import Control
+from autoadmin.member import LeadershipLost, NotLeader
 from autoadmin.planner import partition_count, place_tables
 from cluster.convert import table_to_wire
 from cluster.settings import AutoAdminSettings
@@ -34,7 +35,9 @@ Reply = admin_pb2.TableReply
 
 
 class Tables:
-    """The three calls. Each answers with the table's record, or with the type and text of a DynamoDB error."""
+    """The three calls. Each answers with the table's record, or with the type and text of a DynamoDB error.
+
+    They raise NotLeader and LeadershipLost, as `Control.change` does."""
 
     def __init__(self, control: Control, adoption: Adoption, settings: AutoAdminSettings) -> None:
         self._control = control
@@ -60,6 +63,8 @@ class Tables:
             reply = await work(request)
         except ApiError as error:
             reply = self._error(error)
+        except (NotLeader, LeadershipLost):
+            raise
         except Exception:  # the disk is full, say: the caller hears that it failed, the log hears why
             _log.exception("the catalog could not be changed for table %s", request.name)
             reply = self._error(internal())
@@ -81,6 +86,9 @@ class Tables:
         def make(catalog: Catalog) -> Change | None:
             if wanted.internal and catalog.topology.internal_table(wanted.internal) is not None:
                 return None  # another router was first
+            known = catalog.topology.table_named(wanted.name)
+            if known is not None and wanted.table_id and known.table_id == wanted.table_id:
+                return None  # made by this very call, which was begun with another leader
             check_new_table(catalog.topology, wanted)
             placements, *of_indexes = self._place(catalog, wanted, wanted.global_indexes, with_table=True)
             return with_new_table(catalog, wanted, placements, of_indexes)

@@ -26,7 +26,7 @@ from cluster.wire import common_pb2 as cluster_dot_wire_dot_common__pb2
 from cluster.wire import node_pb2 as cluster_dot_wire_dot_node__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x63luster/wire/admin.proto\x12\rtrizone.admin\x1a\x19\x63luster/wire/common.proto\x1a\x17\x63luster/wire/node.proto\"p\n\x0cWatchRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x0f\n\x07version\x18\x03 \x01(\x04\x12,\n\x06router\x18\x04 \x01(\x0b\x32\x1c.trizone.common.RouterRecord\"s\n\x0cTableRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\ndefinition\x18\x03 \x01(\x0c\x12\x16\n\x0eschema_version\x18\x04 \x01(\r\x12\x15\n\rtable_version\x18\x05 \x01(\x04\"\xa7\x01\n\nTableReply\x12*\n\x05table\x18\x01 \x01(\x0b\x32\x1b.trizone.common.TableRecord\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x0f\n\x07version\x18\x03 \x01(\x04\x12\x12\n\nerror_type\x18\x04 \x01(\t\x12\x15\n\rerror_message\x18\x05 \x01(\t\x12\x12\n\nnot_leader\x18\x06 \x01(\x08\x12\x0e\n\x06leader\x18\x07 \x01(\t\"Y\n\x0bUserRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\ndefinition\x18\x03 \x01(\x0c\x12\x14\n\x0cuser_version\x18\x04 \x01(\x04\"`\n\tUserReply\x12(\n\x04user\x18\x01 \x01(\x0b\x32\x1a.trizone.common.UserRecord\x12\x12\n\nerror_type\x18\x02 \x01(\t\x12\x15\n\rerror_message\x18\x03 \x01(\t\"#\n\rStatusRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\"\xcb\x01\n\x0bStatusReply\x12.\n\x07\x63\x61talog\x18\x01 \x01(\x0b\x32\x1d.trizone.common.CatalogUpdate\x12#\n\x05nodes\x18\x02 \x03(\x0b\x32\x14.trizone.node.Report\x12-\n\x07routers\x18\x03 \x03(\x0b\x32\x1c.trizone.common.RouterRecord\x12\x0b\n\x03pid\x18\x04 \x01(\x03\x12+\n\x06member\x18\x05 \x01(\x0b\x32\x1b.trizone.admin.MemberRecord\"\x90\x01\n\x0cMemberRecord\x12\x0f\n\x07replica\x18\x01 \x01(\x04\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\x04\x12\x0e\n\x06leader\x18\x04 \x01(\x04\x12\x0e\n\x06voters\x18\x05 \x03(\x04\x12\x10\n\x08position\x18\x06 \x01(\x04\x12\x0f\n\x07\x61pplied\x18\x07 \x01(\x04\x12\x0f\n\x07serving\x18\x08 \x01(\x08\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x63luster/wire/admin.proto\x12\rtrizone.admin\x1a\x19\x63luster/wire/common.proto\x1a\x17\x63luster/wire/node.proto\"p\n\x0cWatchRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x0f\n\x07version\x18\x03 \x01(\x04\x12,\n\x06router\x18\x04 \x01(\x0b\x32\x1c.trizone.common.RouterRecord\"s\n\x0cTableRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\ndefinition\x18\x03 \x01(\x0c\x12\x16\n\x0eschema_version\x18\x04 \x01(\r\x12\x15\n\rtable_version\x18\x05 \x01(\x04\"\xb9\x01\n\nTableReply\x12*\n\x05table\x18\x01 \x01(\x0b\x32\x1b.trizone.common.TableRecord\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x0f\n\x07version\x18\x03 \x01(\x04\x12\x12\n\nerror_type\x18\x04 \x01(\t\x12\x15\n\rerror_message\x18\x05 \x01(\t\x12\x12\n\nnot_leader\x18\x06 \x01(\x08\x12\x0e\n\x06leader\x18\x07 \x01(\t\x12\x10\n\x08in_doubt\x18\x08 \x01(\x08\"Y\n\x0bUserRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\ndefinition\x18\x03 \x01(\x0c\x12\x14\n\x0cuser_version\x18\x04 \x01(\x04\"`\n\tUserReply\x12(\n\x04user\x18\x01 \x01(\x0b\x32\x1a.trizone.common.UserRecord\x12\x12\n\nerror_type\x18\x02 \x01(\t\x12\x15\n\rerror_message\x18\x03 \x01(\t\"#\n\rStatusRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\"\xcb\x01\n\x0bStatusReply\x12.\n\x07\x63\x61talog\x18\x01 \x01(\x0b\x32\x1d.trizone.common.CatalogUpdate\x12#\n\x05nodes\x18\x02 \x03(\x0b\x32\x14.trizone.node.Report\x12-\n\x07routers\x18\x03 \x03(\x0b\x32\x1c.trizone.common.RouterRecord\x12\x0b\n\x03pid\x18\x04 \x01(\x03\x12+\n\x06member\x18\x05 \x01(\x0b\x32\x1b.trizone.admin.MemberRecord\"\x90\x01\n\x0cMemberRecord\x12\x0f\n\x07replica\x18\x01 \x01(\x04\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\x04\x12\x0e\n\x06leader\x18\x04 \x01(\x04\x12\x0e\n\x06voters\x18\x05 \x03(\x04\x12\x10\n\x08position\x18\x06 \x01(\x04\x12\x0f\n\x07\x61pplied\x18\x07 \x01(\x04\x12\x0f\n\x07serving\x18\x08 \x01(\x08\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,15 +38,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TABLEREQUEST']._serialized_start=209
   _globals['_TABLEREQUEST']._serialized_end=324
   _globals['_TABLEREPLY']._serialized_start=327
-  _globals['_TABLEREPLY']._serialized_end=494
-  _globals['_USERREQUEST']._serialized_start=496
-  _globals['_USERREQUEST']._serialized_end=585
-  _globals['_USERREPLY']._serialized_start=587
-  _globals['_USERREPLY']._serialized_end=683
-  _globals['_STATUSREQUEST']._serialized_start=685
-  _globals['_STATUSREQUEST']._serialized_end=720
-  _globals['_STATUSREPLY']._serialized_start=723
-  _globals['_STATUSREPLY']._serialized_end=926
-  _globals['_MEMBERRECORD']._serialized_start=929
-  _globals['_MEMBERRECORD']._serialized_end=1073
+  _globals['_TABLEREPLY']._serialized_end=512
+  _globals['_USERREQUEST']._serialized_start=514
+  _globals['_USERREQUEST']._serialized_end=603
+  _globals['_USERREPLY']._serialized_start=605
+  _globals['_USERREPLY']._serialized_end=701
+  _globals['_STATUSREQUEST']._serialized_start=703
+  _globals['_STATUSREQUEST']._serialized_end=738
+  _globals['_STATUSREPLY']._serialized_start=741
+  _globals['_STATUSREPLY']._serialized_end=944
+  _globals['_MEMBERRECORD']._serialized_start=947
+  _globals['_MEMBERRECORD']._serialized_end=1091
 # @@protoc_insertion_point(module_scope)

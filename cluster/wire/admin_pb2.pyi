@@ -35,7 +35,7 @@ class TableRequest(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., name: _Optional[str] = ..., definition: _Optional[bytes] = ..., schema_version: _Optional[int] = ..., table_version: _Optional[int] = ...) -> None: ...
 
 class TableReply(_message.Message):
-    __slots__ = ("table", "epoch", "version", "error_type", "error_message", "not_leader", "leader")
+    __slots__ = ("table", "epoch", "version", "error_type", "error_message", "not_leader", "leader", "in_doubt")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -43,6 +43,7 @@ class TableReply(_message.Message):
     ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     NOT_LEADER_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
+    IN_DOUBT_FIELD_NUMBER: _ClassVar[int]
     table: _common_pb2.TableRecord
     epoch: int
     version: int
@@ -50,7 +51,8 @@ class TableReply(_message.Message):
     error_message: str
     not_leader: bool
     leader: str
-    def __init__(self, table: _Optional[_Union[_common_pb2.TableRecord, _Mapping]] = ..., epoch: _Optional[int] = ..., version: _Optional[int] = ..., error_type: _Optional[str] = ..., error_message: _Optional[str] = ..., not_leader: _Optional[bool] = ..., leader: _Optional[str] = ...) -> None: ...
+    in_doubt: bool
+    def __init__(self, table: _Optional[_Union[_common_pb2.TableRecord, _Mapping]] = ..., epoch: _Optional[int] = ..., version: _Optional[int] = ..., error_type: _Optional[str] = ..., error_message: _Optional[str] = ..., not_leader: _Optional[bool] = ..., leader: _Optional[str] = ..., in_doubt: _Optional[bool] = ...) -> None: ...
 
 class UserRequest(_message.Message):
     __slots__ = ("cluster_id", "name", "definition", "user_version")

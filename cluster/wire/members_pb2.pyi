@@ -63,20 +63,22 @@ class Entry(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., position: _Optional[int] = ..., payload: _Optional[bytes] = ..., kind: _Optional[int] = ...) -> None: ...
 
 class Append(_message.Message):
-    __slots__ = ("epoch", "previous_position", "previous_epoch", "entries", "commit", "lowest")
+    __slots__ = ("epoch", "previous_position", "previous_epoch", "entries", "commit", "lowest", "membership")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     PREVIOUS_POSITION_FIELD_NUMBER: _ClassVar[int]
     PREVIOUS_EPOCH_FIELD_NUMBER: _ClassVar[int]
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     COMMIT_FIELD_NUMBER: _ClassVar[int]
     LOWEST_FIELD_NUMBER: _ClassVar[int]
+    MEMBERSHIP_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     previous_position: int
     previous_epoch: int
     entries: _containers.RepeatedCompositeFieldContainer[Entry]
     commit: int
     lowest: bool
-    def __init__(self, epoch: _Optional[int] = ..., previous_position: _Optional[int] = ..., previous_epoch: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[Entry, _Mapping]]] = ..., commit: _Optional[int] = ..., lowest: _Optional[bool] = ...) -> None: ...
+    membership: bytes
+    def __init__(self, epoch: _Optional[int] = ..., previous_position: _Optional[int] = ..., previous_epoch: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[Entry, _Mapping]]] = ..., commit: _Optional[int] = ..., lowest: _Optional[bool] = ..., membership: _Optional[bytes] = ...) -> None: ...
 
 class SnapshotRequest(_message.Message):
     __slots__ = ("position",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from autoadmin.service import AutoAdmin
@@ -13,7 +14,7 @@ from cluster.executor import ThreadExecutor
 from cluster.memory_transport import MemoryNetwork, MemoryServer, MemoryTransport
 from cluster.settings import AutoAdminSettings
 from cluster.topology import NodePlace, PartitionState, Topology
-from cluster.transport import Handlers, Stream
+from cluster.transport import Handlers, Stream, TransportError
 from cluster.wire import admin_pb2, common_pb2, node_pb2
 from dynamo.table import Table, decode_table, encode_table
 from tests.unit.autoadmin_samples import CLUSTER, nodes
@@ -122,7 +123,8 @@ class FakeNode:
                 for partition in self.view.topology.partitions_on(self.place.id)
                 if partition.state is PartitionState.DROPPED and (place := partition.replica_on(self.place.id))
             }
-            await self.report()
+            with suppress(TransportError):  # auto-admin is gone again
+                await self.report()
         self.ended.set()
 
     async def _catalog(self, _: bytes) -> bytes:
