@@ -78,6 +78,7 @@ def adopted(copy: Topology) -> Change:
     version = copy.version + 1
     partitions = copy.partitions.values()
     replicas = [place.replica for partition in partitions for place in partition.replicas]
+    replicas += [order.replica for partition in partitions for order in partition.dropping]
     counters = Counters(
         max(copy.tables, default=0) + ADOPTED_ID_GAP,
         max(copy.partitions, default=0) + ADOPTED_ID_GAP,
@@ -87,8 +88,14 @@ def adopted(copy: Topology) -> Change:
 
 
 def with_node(catalog: Catalog, node: NodePlace) -> Change | None:
-    """The node made known, or its new address; None when nothing about it is new."""
+    """The node made known, or its new address; None when nothing about it is new, or it was removed.
+
+    Whether it is to be emptied is not its own to say.
+    """
+    if node.id in catalog.topology.former_nodes:
+        return None
     known = catalog.topology.node(node.id)
+    node = replace(node, draining=known is not None and known.draining, removed=False)
     if known is not None and replace(known, version=0) == replace(node, version=0):
         return None
     version = catalog.topology.version + 1
@@ -317,6 +324,7 @@ def _merged(table: Table, wanted: Table, new: NewTables) -> tuple[Index, ...]:
 def _schema(table: Table) -> list[object]:
     """What a storage node must know of a table before it may write an item: if it changes, the schema version rises."""
     members: list[object] = [getattr(table, member) for member in _SCHEMA_MEMBERS]
+    members += [table.region, table.origins, [replica.number for replica in readers_of(table)]]
     return members + [(index.table, index.keys, index.projection) for index in table.global_indexes]
 
 
@@ -324,7 +332,6 @@ def _tables_of(table: Table) -> set[int]:
     return {index.table for index in table.global_indexes}
 
 
-    members += [table.region, table.origins, [replica.number for replica in readers_of(table)]]
 def _dropped(topology: Topology, tables: Collection[int], version: int) -> tuple[Partition, ...]:
     """Orders to drop the replicas of all partitions of these tables."""
     return tuple(
@@ -380,20 +387,21 @@ def without_user(catalog: Catalog, name: str) -> Change:
 
 
 def without_replicas(catalog: Catalog, replicas: Collection[int]) -> Change | None:
-    """Drop orders without the replicas that are gone; an order with none left goes too.
+    """Drop orders without the replicas that are gone; a dropped partition with none left goes too.
 
-    Only dropped partitions are touched, whatever a node claims to have dropped.
+    Only orders are touched, whatever a node claims to have dropped.
     """
     version = catalog.topology.version + 1
     shorter, done = [], []
     for partition in catalog.topology.partitions.values():
-        if partition.state is not PartitionState.DROPPED:
-            continue
-        left = tuple(place for place in partition.replicas if place.replica not in replicas)
-        if not left:
+        left = partition.replicas
+        if partition.state is PartitionState.DROPPED:
+            left = tuple(place for place in left if place.replica not in replicas)
+        orders = tuple(order for order in partition.dropping if order.replica not in replicas)
+        if not left and not orders:
             done.append(partition.id)
-        elif len(left) < len(partition.replicas):
-            shorter.append(replace(partition, replicas=left, version=version))
+        elif (left, orders) != (partition.replicas, partition.dropping):
+            shorter.append(replace(partition, replicas=left, dropping=orders, version=version))
     if not shorter and not done:
         return None
     return _step(catalog, partitions=tuple(shorter), removed_partitions=tuple(done))

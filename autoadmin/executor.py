@@ -7,25 +7,23 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from autoadmin.actions import Action, ActivateIndexes, ActivateTables, ForgetReplicas
-from autoadmin.catalog import (
-    Catalog,
-    Change,
-    Counters,
-    first_change,
-    with_active_indexes,
-    with_active_tables,
-    without_replicas,
-)
+from autoadmin.actions import Action
+from autoadmin.catalog import Catalog, Change, Counters, first_change
 from autoadmin.member import LeadershipLost, Member, NotLeader
-from autoadmin.planner import plan
+from autoadmin.performing import perform
+from autoadmin.planner import Rules, plan_repairs, plan_tables
 from autoadmin.view import View
 from cluster.clock import Clock
 from cluster.convert import update_to_wire
 from cluster.topology import Topology, UpdateRefused
 from cluster.wire import node_pb2
 
+REPAIR_SECONDS = 0.5
+"""How often repairs are planned at the most: that looks at every partition, and nothing waits for it."""
+
 _log = logging.getLogger(__name__)
+
+DEFAULT_RULES = Rules()
 
 Make = Callable[[Catalog], Change | None]
 """Computes a change of the newest catalog; None when there is nothing to change. May raise ApiError."""
@@ -34,12 +32,14 @@ Make = Callable[[Catalog], Change | None]
 class Control:
     """Holds the catalog and the view, and moves both. To `Member` it is the machine that the log drives."""
 
-    def __init__(self, cluster_id: str, clock: Clock) -> None:
+    def __init__(self, cluster_id: str, clock: Clock, rules: Rules = DEFAULT_RULES) -> None:
         self._cluster_id = cluster_id
         self._clock = clock
         self._member: Member | None = None
         self._serving = False
         self._role_listeners: list[Callable[[], None]] = []
+        self._rules = rules
+        self._repairs_due = 0.0
         self._catalog = Catalog(Topology(cluster_id), Counters())
         self._turn = asyncio.Lock()
         self._work = asyncio.Event()
@@ -188,8 +188,8 @@ class Control:
                 continue
             if not self.topology.version:  # a new cluster; to watchers version 0 tells of nothing
                 await self._make(lambda catalog: None if catalog.topology.version else first_change(self._cluster_id))
-            for action in plan(self.topology, self.view, self._clock.boottime()):
-                await self._make(lambda catalog, action=action: _perform(action, catalog))  # type: ignore[misc]
+            for action in self._plan():
+                await self._make(lambda catalog, action=action: perform(action, catalog))  # type: ignore[misc]
 
     async def _make(self, make: Make) -> None:
         try:
@@ -199,15 +199,10 @@ class Control:
         except Exception:  # the next report brings the next try
             _log.exception("a planned change could not be made")
 
-
-def _perform(action: Action, catalog: Catalog) -> Change | None:
-    """The change that an action asks for; None when the catalog has moved since it was planned."""
-    if catalog.topology.at != action.planned_on:
-        return None
-    match action:
-        case ActivateTables(_, tables):
-            return with_active_tables(catalog, tables)
-        case ForgetReplicas(_, replicas):
-            return without_replicas(catalog, replicas)
-        case ActivateIndexes(_, indexes):
-            return with_active_indexes(catalog, indexes)
+    def _plan(self) -> list[Action]:
+        now = self._clock.boottime()
+        actions = plan_tables(self.topology, self.view)
+        if now >= self._repairs_due:
+            self._repairs_due = now + REPAIR_SECONDS
+            actions += plan_repairs(self.topology, self.view, now, self._rules)
+        return actions

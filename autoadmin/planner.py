@@ -5,29 +5,77 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from math import ceil
-from typing import Literal, TypeAlias
 
-from autoadmin.actions import Action, ActivateIndexes, ActivateTables, ForgetReplicas
+from autoadmin.actions import (
+    Action,
+    ActivateIndexes,
+    ActivateTables,
+    ChangePartitions,
+    ForgetReplicas,
+    RemoveNodes,
+    Step,
+)
 from autoadmin.catalog import Placement, no_room
+from autoadmin.plans.balance import plan_balance
+from autoadmin.plans.leaders import plan_leaders
+from autoadmin.plans.members import Budget, plan_members
+from autoadmin.plans.orders import carried_out, plan_orders
+from autoadmin.plans.situation import VOTERS, Leaders, Rules, Situation
 from autoadmin.view import View
 from cluster.topology import NodePlace, Partition, PartitionState, Topology
 from dynamo.keys import split_hashes
 from dynamo.table import Throughput
 
-VOTERS = 3
 PARTITION_READ_UNITS = 3_000  # a second, of one partition (design §9)
 PARTITION_WRITE_UNITS = 1_000
 PARTITIONS_MIN_PROVISIONED = 3
 
-Leaders: TypeAlias = Literal["spread", "gathered"]
+__all__ = ["VOTERS", "Leaders", "Rules", "partition_count", "place_table", "place_tables", "plan", "plan_repairs"]
 
 
-def plan(wanted: Topology, seen: View, now: float) -> list[Action]:  # noqa: ARG001 - time matters to repairs only
-    """The next safe steps; empty when there is nothing to do."""
+def plan(wanted: Topology, seen: View, now: float, rules: Rules = Rules()) -> list[Action]:  # noqa: B008 - frozen
+    """The next safe steps; empty when there is nothing to do. `now`: seconds of boot time."""
+    return [*plan_tables(wanted, seen), *plan_repairs(wanted, seen, now, rules)]
+
+
+def plan_repairs(wanted: Topology, seen: View, now: float, rules: Rules) -> list[Action]:
+    """Which replicas and leaders are to be elsewhere, and what follows from what has been done about it.
+
+    One change per partition in a plan: what is planned next rests on the record as it is then.
+    """
+    if any(node.catalog_at > wanted.at for node in seen.nodes.values()):
+        return []  # auto-admin has lost its state, and knows less than the nodes do
+    situation = Situation.of(wanted, seen, now, rules)
+    budget = Budget.of(situation)
+    steps = list(plan_orders(situation, seen))
+    steps += plan_members(situation, budget)
+    steps += plan_balance(situation, budget)
+    steps += plan_leaders(situation)
+    first: dict[int, Step] = {}
+    for step in steps:
+        first.setdefault(step.partition, step)
+    actions: list[Action] = []
+    if first:
+        actions.append(ChangePartitions(wanted.at, tuple(first.values())))
+    if replaced := _replaced_nodes(situation):
+        actions.append(RemoveNodes(wanted.at, replaced))
+    return actions
+
+
+def _replaced_nodes(situation: Situation) -> tuple[int, ...]:
+    """Nodes in whose place others have come, and that no partition in use names any more."""
+    if not situation.health.successors:
+        return ()
+    holders = {place.node for partition in situation.active for place in partition.replicas}
+    return tuple(node for node in sorted(situation.health.successors) if node not in holders)
+
+
+def plan_tables(wanted: Topology, seen: View) -> list[Action]:
+    """What the reports say is done: tables and indexes that are there, replicas that are gone."""
     actions: list[Action] = []
     if served := _served(wanted, seen.serving()):
         actions.append(ActivateTables(wanted.at, served))
-    if gone := _dropped(wanted, seen.dropped()):
+    if gone := _dropped(wanted, seen):
         actions.append(ForgetReplicas(wanted.at, gone))
     if filled := _filled(wanted, seen.filled()):
         actions.append(ActivateIndexes(wanted.at, filled))
@@ -63,15 +111,15 @@ def _all_served(partitions: Iterable[Partition], serving: Collection[int]) -> bo
     return all(any(place.replica in serving for place in partition.replicas) for partition in partitions)
 
 
-def _dropped(wanted: Topology, dropped: Collection[int]) -> frozenset[int]:
-    """Replicas that drop orders still name although they are gone."""
-    return frozenset(
-        place.replica
-        for partition in wanted.partitions.values()
-        if partition.state is PartitionState.DROPPED
-        for place in partition.replicas
-        if place.replica in dropped
-    )
+def _dropped(wanted: Topology, seen: View) -> frozenset[int]:
+    """Replicas that orders still name, in partitions in use or dropped, although they are gone."""
+    dropped = seen.dropped()
+    ordered: set[int] = set()
+    for partition in wanted.partitions.values():
+        if partition.state is PartitionState.DROPPED:
+            ordered.update(place.replica for place in partition.replicas)
+            ordered.update(order.replica for order in partition.dropping)
+    return frozenset(ordered & dropped) | carried_out(wanted, seen)
 
 
 def partition_count(billing: str, throughput: Throughput, on_demand: int) -> int:

@@ -19,6 +19,7 @@ from autoadmin.follower import Follower
 from autoadmin.gathering import Gathering
 from autoadmin.member import LeadershipLost, Member, NotLeader
 from autoadmin.peers import METHOD as MEMBER_METHOD
+from autoadmin.planner import Rules
 from autoadmin.state import StateStore
 from autoadmin.tables import Tables
 from autoadmin.users import Users
@@ -52,7 +53,8 @@ class AutoAdmin:
     ) -> None:
         self._settings = settings
         self._transport = transport
-        self._control = Control(settings.cluster_id, clock)
+        rules = Rules(settings.replace_after, settings.rebuilds_at_once, settings.leaders)
+        self._control = Control(settings.cluster_id, clock, rules)
         self._member = Member(settings, store, transport, executor, clock, random or SystemRandom(), self._control)
         self._gathering = Gathering(self._member, self._control)
         self._control.replicate_by(self._member)
