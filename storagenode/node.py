@@ -116,6 +116,8 @@ class StorageNode:
         self._group: asyncio.TaskGroup | None = None
         self._stopping = asyncio.Event()
         self._catalog_unsaved = asyncio.Event()
+        self._catalog_saved = asyncio.Event()
+        self._catalog_saved.set()
         self._catalog_gap = False
         self._metrics_address = ""
         self.disk_free = settings.disk_reserve_bytes
@@ -184,6 +186,7 @@ class StorageNode:
         self.replicas = Replicas(
             self, self.identity.node, seams.stores, folder, seams.executor, self.peers, self.timing, random
         )
+        self.replicas.before_drop = self._catalog_saved.wait
         for found in recovered.replicas.values():
             self.replicas.recover(found, self.topology)
         _log.info("node %s starts after %s with %d replicas", settings.name, stop.value, len(recovered.replicas))
@@ -402,6 +405,7 @@ class StorageNode:
             return
         self.topology = topology
         self._catalog_unsaved.set()
+        self._catalog_saved.clear()
         self._follow(change)
         self.session.changed()
 
@@ -431,6 +435,8 @@ class StorageNode:
                 _log.warning("the catalog's copy cannot be replaced, as the disk is full")
                 self._catalog_unsaved.set()
                 await self.sleep(FULL_PAUSE_SECONDS)
+            if not self._catalog_unsaved.is_set():
+                self._catalog_saved.set()
 
     async def _watch_disk(self) -> None:
         while True:
