@@ -58,6 +58,8 @@ class Catalog:
         self._refreshing: asyncio.Task[None] | None = None
         self._following: asyncio.Task[None] | None = None
         self._stream: Stream | None = None
+        self.regions: tuple[str, ...] = ()
+        """Where global tables may have replicas."""
 
     @property
     def topology(self) -> Topology:

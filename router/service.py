@@ -53,6 +53,7 @@ class Router:
         self.requests = RequestMetrics()
         self._record = common_pb2.RouterRecord(name=settings.name, metrics=metrics_address, pid=os.getpid())
         self.catalog = Catalog(transport, settings.cluster_id, settings.auto_admins, settings.seeds, self._record)
+        self.catalog.regions = settings.regions
         self.executor = Executor(
             transport,
             self.catalog,

@@ -8,10 +8,12 @@ from typing import Any
 
 import msgspec
 
+from dynamo.regions import replica_of
 from dynamo.table import Table
 from router import description_parts as parts
 from router.context import ACCOUNT_ID
 from router.index_description import Counts, describe_global, describe_local
+from router.replicas import describe_replicas
 
 NO_COUNTS: Mapping[str, Counts] = MappingProxyType({})
 
@@ -41,7 +43,7 @@ def describe(
         ],
         "TableName": table.name,
         "KeySchema": parts.key_schema(table.keys),
-        "TableStatus": status or table.status,
+        "TableStatus": status or _status(table),
         "CreationDateTime": round(table.created, 3),
         "ProvisionedThroughput": parts.provisioned_throughput(table.throughput, now),
         "TableSizeBytes": size,
@@ -55,7 +57,14 @@ def describe(
     description.update(_optional(table, arn))
     description.update(describe_local(table, arn, local_indexes))
     description.update(describe_global(table, arn, now, global_indexes))
+    description.update(describe_replicas(table))
     return description
+
+
+def _status(table: Table) -> str:
+    """A table whose region is about to leave it is deleted once the others have heard of that."""
+    own = replica_of(table, table.region) if table.region else None
+    return "DELETING" if own is not None and own.state in ("DELETING", "REMOVED") else table.status
 
 
 def being_deleted(table: Table) -> Table:

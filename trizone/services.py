@@ -16,7 +16,8 @@ from cluster.ids import cluster_id
 from cluster.local_disk import LocalDisk
 from cluster.memory_transport import MemoryNetwork, MemoryTransport
 from cluster.random_source import SystemRandom
-from cluster.settings import AutoAdminSettings, RouterSettings, StorageNodeSettings
+from cluster.settings import AutoAdminSettings, ReplicatorSettings, RouterSettings, StorageNodeSettings
+from replicator.service import Replicator
 from router.service import Router
 from storagenode.node import Seams, StorageNode
 from storagenode.storage.lmdb_store import LmdbStores
@@ -30,12 +31,22 @@ SEGMENT_BYTES = 4 << 20
 class Services:
     """Auto-admin, one storage node per zone and a router; ready when `async with` has entered."""
 
-    def __init__(self, region: str, folder: Path, **node_settings: Any) -> None:
-        """`node_settings`: settings of the storage nodes that are not to be their defaults."""
+    def __init__(
+        self,
+        region: str,
+        folder: Path,
+        network: MemoryNetwork | None = None,
+        replicator: dict[str, Any] | None = None,
+        **node_settings: Any,
+    ) -> None:
+        """`node_settings`: settings of the storage nodes that are not to be their defaults. Clusters of several regions
+        share a `network`; then `replicator` are the settings of a replicator that is started, too, `peers` above all.
+        """
         self._region = region
         self._folder = folder
         self._node_settings: dict[str, Any] = {"log_segment_bytes": SEGMENT_BYTES, **node_settings}
-        self._network = MemoryNetwork()
+        self._replicator_settings = replicator
+        self._network = network or MemoryNetwork()
         self._clock = SystemClock()
         self._random = SystemRandom()
         self._cluster_id = cluster_id(self._random)
@@ -43,6 +54,7 @@ class Services:
         self.nodes: list[StorageNode] = []
         self.auto_admin: AutoAdmin
         self.router: Router
+        self.replicator: Replicator | None = None
 
     async def __aenter__(self) -> Self:
         """Start everything. Raises what keeps a service from starting."""
@@ -53,6 +65,8 @@ class Services:
             while self.auto_admin.live_nodes < len(self.nodes):  # noqa: ASYNC110 (it is a number, not an event)
                 await asyncio.sleep(PAUSE_S)
             self.router = await self._start_router(stack)
+            if self._replicator_settings is not None:
+                self.replicator = await self._start_replicator(stack, self._replicator_settings)
             self._stack = stack.pop_all()
         return self
 
@@ -113,11 +127,36 @@ class Services:
             region=self._region,
             auto_admins=(self.auto_admin.address,),
             seeds=tuple(node.address for node in self.nodes),
+            regions=self._regions(),
         )
         router = Router(settings, self._transport(stack), self._clock, self._random)
         stack.push_async_callback(router.stop)
         await router.start(shared=False)
         return router
+
+    def _regions(self) -> tuple[str, ...]:
+        """All regions that there are."""
+        if self._replicator_settings is None:
+            return ()
+        peers = self._replicator_settings.get("peers", ())
+        return (self._region, *(peer.partition("=")[0] for peer in peers))
+
+    async def _start_replicator(self, stack: AsyncExitStack, settings: dict[str, Any]) -> Replicator:
+        replicator = Replicator(
+            ReplicatorSettings(
+                cluster_id=self._cluster_id,
+                region=self._region,
+                auto_admins=(self.auto_admin.address,),
+                seeds=tuple(node.address for node in self.nodes),
+                **settings,
+            ),
+            self._transport(stack),
+            self._clock,
+            self._random,
+        )
+        stack.push_async_callback(replicator.stop)
+        await replicator.start()
+        return replicator
 
 
 async def _stopped(node: StorageNode, running: asyncio.Task[None]) -> None:

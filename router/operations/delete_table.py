@@ -10,6 +10,8 @@ from dynamo.errors import validation
 from router.context import RequestContext
 from router.operations.describe_table import counts, index_counts
 from router.plan import Plan, Work
+from router.replicas import leaving, others
+from router.table_changes import change_table
 from router.table_description import being_deleted, describe
 from router.table_lookup import check_idle, find_table
 
@@ -27,8 +29,13 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
             )
         items, size, local_indexes = await counts(table, context)
         of_indexes = await index_counts(table, context)
-        dropped = await context.catalog.delete_table(table.name)
         now = context.clock.wall()
+        if others(table):  # the replicator tells the other regions, and then drops it
+            dropped = await change_table(
+                lambda: find_table(body["TableName"], context), lambda newest: leaving(newest, now), context
+            )
+        else:
+            dropped = await context.catalog.delete_table(table.name)
         description = describe(
             being_deleted(dropped),
             context.region,

@@ -13,6 +13,7 @@ from router import table_checks as checks
 from router.context import ACCOUNT_ID, RequestContext
 from router.index_updates import being_updated, check_updates, with_updated_indexes
 from router.plan import Plan, Work
+from router.replicas import check_replica_updates, others, with_replica_updates, with_shared_changes
 from router.stream_definitions import changed_streams
 from router.table_changes import change_table
 from router.table_checks import INVALID
@@ -30,9 +31,9 @@ CHANGES = (
     "WarmThroughput",
     "GlobalSecondaryIndexUpdates",
     "StreamSpecification",
+    "ReplicaUpdates",
 )
 NOT_SUPPORTED = (
-    "ReplicaUpdates",
     "MultiRegionConsistency",
     "GlobalTableWitnessUpdates",
     "GlobalTableSettingsReplicationMode",
@@ -44,6 +45,7 @@ NOT_SUPPORTED = (
 def plan(body: dict[str, Any], context: RequestContext) -> Plan:
     """Check the request, compute the table as it will be, and have auto-admin put it in place of the old."""
     check_request(body)
+    check_replica_updates(body.get("ReplicaUpdates") or [], context.region)
 
     async def run() -> bytes:
         before: list[Table] = []
@@ -76,12 +78,15 @@ def check_request(body: dict[str, Any]) -> None:
 def changed_table(table: Table, body: dict[str, Any], context: RequestContext) -> Table:
     """The table once the request is done. Raises ApiError."""
     now = context.clock.wall()
+    before = table
     table = _with_billing(table, body, now)
     table = _with_ceilings(table, body.get("OnDemandThroughput") or {})
     table = _with_warm_throughput(table, body.get("WarmThroughput") or {})
     table = with_updated_indexes(table, body, now)
     changes: dict[str, Any] = {}
     if "StreamSpecification" in body:
+        if others(table):
+            raise validation(f"{INVALID}The stream of a table with replicas cannot be changed")
         changes["streams"] = changed_streams(table, body["StreamSpecification"], now)
     if "DeletionProtectionEnabled" in body:
         changes["deletion_protection"] = body["DeletionProtectionEnabled"]
@@ -89,7 +94,11 @@ def changed_table(table: Table, body: dict[str, Any], context: RequestContext) -
         changes |= {"table_class": body["TableClass"], "table_class_changed": now}
     if "SSESpecification" in body:
         changes["sse_key"] = checks.sse_key(body["SSESpecification"], context.region, ACCOUNT_ID)
-    return msgspec.structs.replace(table, **changes)
+    changed = msgspec.structs.replace(table, **changes)
+    changed = with_replica_updates(
+        changed, body.get("ReplicaUpdates") or [], context.region, context.catalog.regions, now
+    )
+    return with_shared_changes(before, changed, now)
 
 
 def _with_billing(table: Table, body: dict[str, Any], now: float) -> Table:

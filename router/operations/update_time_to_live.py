@@ -11,6 +11,7 @@ from dynamo.errors import validation
 from dynamo.table import Table
 from router.context import RequestContext
 from router.plan import Plan, Work
+from router.replicas import with_shared_changes
 from router.table_changes import change_table
 from router.table_lookup import find_table
 
@@ -25,7 +26,9 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
     async def run() -> bytes:
         now = context.clock.wall()
         await change_table(
-            lambda: find_table(body["TableName"], context), lambda table: changed_table(table, wanted, now), context
+            lambda: find_table(body["TableName"], context),
+            lambda table: with_shared_changes(table, changed_table(table, wanted, now), now),
+            context,
         )
         shown = {"Enabled": wanted["Enabled"], "AttributeName": wanted["AttributeName"]}
         return orjson.dumps({"TimeToLiveSpecification": shown})

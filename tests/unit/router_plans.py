@@ -54,6 +54,8 @@ PlanOperation = Callable[[dict[str, Any], RequestContext], Plan]
 class PlanCatalog:
     """A catalog with the tables above; `later` ones turn up with a refresh."""
 
+    regions = ("us-east-1", "eu-west-1")
+
     def __init__(self, *later: Table) -> None:
         self.topology: Topology = topology({1: "n1:1", 2: "n2:1", 3: "n3:1"}, TABLES, PARTITIONS)
         self._later = later
