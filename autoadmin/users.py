@@ -8,6 +8,7 @@ from collections.abc import Callable
 from autoadmin.adoption import Adoption
 from autoadmin.catalog import Catalog, Change, with_user, without_user
 from autoadmin.executor import Control
+from autoadmin.member import LeadershipLost, NotLeader
 from cluster.convert import user_to_wire
 from cluster.wire import admin_pb2
 from dynamo.errors import ApiError, internal
@@ -40,6 +41,8 @@ class Users:
         try:
             self._check(request)
             topology = await self._control.change(make)
+        except (NotLeader, LeadershipLost):
+            raise
         except ApiError as error:
             return _refusal(error)
         except Exception:  # the disk is full, say: the caller hears that it failed, the log hears why

@@ -13,6 +13,7 @@ from typing import NoReturn
 from trizone.cluster_commands import add_commands
 from trizone.errors import CommandError
 from trizone.parent import die_with_parent
+from trizone.user_commands import add_user_commands
 
 SERVICES = ("router", "storagenode", "autoadmin")
 DATA_DEFAULT = Path("data")
@@ -60,6 +61,9 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument(
         "--leaders", choices=("spread", "gathered"), help="of new tables, over all nodes or on one (as suits the cores)"
     )
+    up.add_argument("--auth", choices=("off", "warn", "enforce"), help="whether requests are verified (as before; off)")
+    up.add_argument("--credentials", type=Path, metavar="FILE", help="users beside those of trizone user (TOML)")
+    up.add_argument("--key-file", type=Path, metavar="FILE", help="the key that seals secrets (in ~/.config/trizone)")
     up.set_defaults(run=_up)
 
     status = commands.add_parser("status", help="show a running cluster's processes and partitions")
@@ -70,6 +74,7 @@ def parser() -> argparse.ArgumentParser:
     status.set_defaults(run=_status)
 
     add_commands(commands, _Parser, _region)
+    add_user_commands(commands, _Parser, DATA_DEFAULT)
 
     for service in SERVICES:
         command = commands.add_parser(service, help=f"run one {service} process")
@@ -98,6 +103,9 @@ def _up(arguments: argparse.Namespace) -> int:
         region=arguments.region,
         leaders=arguments.leaders,
         ephemeral=arguments.ephemeral,
+        auth=arguments.auth,
+        credentials=arguments.credentials,
+        key_file=arguments.key_file,
     )
     return up(options)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from cluster.settings import AutoAdminSettings, RouterSettings, Settings, StorageNodeSettings, format_settings
+from trizone.access import Access
 from trizone.data_directory import ClusterFile, DataDirectory, ProcessRecord
 from trizone.ports import HOST
 
@@ -57,7 +58,13 @@ def leaders_for(cluster: ClusterFile, cores: int) -> Leaders:
 
 
 def compose(
-    cluster: ClusterFile, data: Path, ports: dict[str, dict[str, int]], routers: int, port: int, leaders: Leaders
+    cluster: ClusterFile,
+    data: Path,
+    ports: dict[str, dict[str, int]],
+    routers: int,
+    port: int,
+    leaders: Leaders,
+    access: Access,
 ) -> list[Member]:
     """All members: auto-admin, then the storage nodes, then the routers that share `port`."""
 
@@ -107,6 +114,9 @@ def compose(
                 metrics_listen=address(name, "metrics"),
                 auto_admins=(address(AUTO_ADMIN),),
                 seeds=tuple(address(node) for node in nodes),
+                auth=access.auth,
+                key_file=access.key_file,
+                credentials_file=access.credentials_file,
             ),
         )
         for name in router_names(routers)

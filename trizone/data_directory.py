@@ -16,7 +16,7 @@ import os
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -30,6 +30,7 @@ LOCK_PATIENCE_S = 3.0
 """After a launcher was killed, its children need a moment to follow it."""
 
 T = TypeVar("T")
+Auth: TypeAlias = Literal["off", "warn", "enforce"]
 Ports = dict[str, dict[str, Annotated[int, Meta(ge=1, le=65_535)]]]
 """What ports.json says: ports by process and purpose."""
 
@@ -43,6 +44,7 @@ class ClusterFile:
     zones: Annotated[list[str], Meta(min_length=1)]
     nodes_per_zone: Annotated[int, Meta(ge=1)]
     format: int = FORMAT
+    auth: Auth = "off"
 
 
 @dataclass

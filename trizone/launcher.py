@@ -14,14 +14,15 @@ import signal
 import socket
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cluster.ids import cluster_id
 from cluster.random_source import SystemRandom
 from trizone import ports
+from trizone.access import access_of
 from trizone.composition import Leaders, Member, compose, leaders_for, ports_wanted, write_settings, zones_of
-from trizone.data_directory import ClusterFile, DataDirectory, RunFile
+from trizone.data_directory import Auth, ClusterFile, DataDirectory, RunFile
 from trizone.errors import CommandError
 from trizone.log_tail import LogTail, follow
 from trizone.readiness import wait_until_ready
@@ -47,6 +48,9 @@ class UpOptions:
     region: str | None = None
     leaders: Leaders | None = None  # None: as suits the machine's cores
     ephemeral: bool = False
+    auth: Auth | None = None
+    credentials: Path | None = None
+    key_file: Path | None = None
 
 
 def say(line: str) -> None:
@@ -58,7 +62,10 @@ def say(line: str) -> None:
 def up(options: UpOptions) -> int:
     """Run a cluster until SIGINT or SIGTERM; the command's exit code. Raises CommandError when it cannot start."""
     with contextlib.ExitStack() as stack:
-        path = stack.enter_context(temporary_folder()) / "data" if options.ephemeral else options.data
+        path = options.data
+        if options.ephemeral:
+            folder = stack.enter_context(temporary_folder())
+            path, options = folder / "data", replace(options, key_file=options.key_file or folder / "cluster.key")
         directory = DataDirectory(path)
         directory.lock()
         stack.callback(directory.unlock)
@@ -80,6 +87,7 @@ def found_or_founded(directory: DataDirectory, options: UpOptions) -> ClusterFil
     if cluster is None:
         region = options.region or "us-east-1"
         cluster = ClusterFile(cluster_id(SystemRandom()), region, zones_of(region), options.nodes_per_zone or 1)
+        cluster.auth = options.auth or "off"
         directory.write_cluster(cluster)
         return cluster
     if options.region not in (None, cluster.region):
@@ -89,8 +97,9 @@ def found_or_founded(directory: DataDirectory, options: UpOptions) -> ClusterFil
         raise CommandError(
             f"The cluster in {directory} has {cluster.nodes_per_zone} nodes per zone; nodes cannot be taken away here."
         )
-    if wanted > cluster.nodes_per_zone:
-        cluster.nodes_per_zone = wanted
+    auth = options.auth or cluster.auth
+    if wanted > cluster.nodes_per_zone or auth != cluster.auth:
+        cluster.nodes_per_zone, cluster.auth = wanted, auth
         directory.write_cluster(cluster)
     return cluster
 
@@ -107,7 +116,10 @@ class Launcher:
         chosen = ports.choose(ports_wanted(cluster, options.routers), directory.ports())
         directory.write_ports(chosen)
         leaders = options.leaders or leaders_for(cluster, len(os.sched_getaffinity(0)))
-        self._members = compose(cluster, directory.path, chosen, options.routers, self._port, leaders)
+        self._access = access_of(
+            cluster.auth, cluster.cluster_id, directory.path, options.key_file, options.credentials
+        )
+        self._members = compose(cluster, directory.path, chosen, options.routers, self._port, leaders, self._access)
         self._run = RunFile(self.endpoint, os.getpid(), [member.record for member in self._members])
         self._children = {member.name: self._child(member) for member in self._members}
         self._asked_to_stop = 0.0
@@ -203,9 +215,15 @@ class Launcher:
             f"Trizone is ready at {self.endpoint}  ({nodes} in 3 zones, {routers}; {place})\n\n"
             f"    import boto3\n"
             f'    dynamodb = boto3.resource("dynamodb", endpoint_url="{self.endpoint}", region_name="{region}",\n'
-            f'                              aws_access_key_id="any", aws_secret_access_key="any")\n\n'
+            f"                              {self._credentials()}\n\n"
             f"Ctrl-C stops it."
         )
+
+    def _credentials(self) -> str:
+        """What to put into the call: anything, unless requests are verified."""
+        if self._access.auth != "enforce":
+            return 'aws_access_key_id="any", aws_secret_access_key="any")'
+        return "aws_access_key_id=…, aws_secret_access_key=…)  # trizone user create root --admin"
 
     async def _shut_down(self) -> None:
         """Routers first, so that nobody asks any more; nodes hand over and flush; auto-admin last."""

@@ -67,14 +67,20 @@ class UserRequest(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., name: _Optional[str] = ..., definition: _Optional[bytes] = ..., user_version: _Optional[int] = ...) -> None: ...
 
 class UserReply(_message.Message):
-    __slots__ = ("user", "error_type", "error_message")
+    __slots__ = ("user", "error_type", "error_message", "not_leader", "leader", "in_doubt")
     USER_FIELD_NUMBER: _ClassVar[int]
     ERROR_TYPE_FIELD_NUMBER: _ClassVar[int]
     ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    NOT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    IN_DOUBT_FIELD_NUMBER: _ClassVar[int]
     user: _common_pb2.UserRecord
     error_type: str
     error_message: str
-    def __init__(self, user: _Optional[_Union[_common_pb2.UserRecord, _Mapping]] = ..., error_type: _Optional[str] = ..., error_message: _Optional[str] = ...) -> None: ...
+    not_leader: bool
+    leader: str
+    in_doubt: bool
+    def __init__(self, user: _Optional[_Union[_common_pb2.UserRecord, _Mapping]] = ..., error_type: _Optional[str] = ..., error_message: _Optional[str] = ..., not_leader: _Optional[bool] = ..., leader: _Optional[str] = ..., in_doubt: _Optional[bool] = ...) -> None: ...
 
 class StatusRequest(_message.Message):
     __slots__ = ("cluster_id",)
