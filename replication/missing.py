@@ -38,6 +38,13 @@ class Missing:
         """What is applied is damaged: a snapshot that covers this much is to replace it."""
         self.renews, self.wanted = True, max(covers, self.wanted or 0)
 
+    def give_up(self) -> None:
+        """Nobody can give a snapshot for what is damaged."""
+        if self.renews:
+            self.renews = False
+            if not self.state:
+                self.wanted = None
+
     def begin(self, position: int) -> None:
         """A snapshot that covers `position` is about to replace the state."""
         assert self.wanted is not None, "no snapshot is needed"

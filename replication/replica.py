@@ -306,6 +306,10 @@ class Replica(Elections):
         wanted, though all goes on meanwhile."""
         self._missing.renew(max(covers, self._log.first_position - 1))
 
+    def want_no_state(self) -> None:
+        """After `want_state`: nobody can give a snapshot now."""
+        self._missing.give_up()
+
     def lose_state(self, now: float) -> Effects:
         """The applied state is not to be used any more: as after a restart without it, until `restored` or
         `installed`."""

@@ -11,7 +11,7 @@ BEYOND_REPAIR: Final = "The data is damaged on every replica; the log of the sto
 class Damage(NamedTuple):
     """`reason` is empty: nothing is wrong. `hidden`: any row may be wrong or missing, not only those that fail their
     checksums. `disowned`: what this node has of its own, snapshot and log, is not to be trusted either.
-    `beyond_repair`: neither this node nor the leader's has what it takes to make the rows anew."""
+    `beyond_repair`: neither this node nor another has what it takes to make the rows anew."""
 
     reason: str = ""
     hidden: bool = False

@@ -13,6 +13,11 @@ from storagenode.flusher import Flusher
 from storagenode.hosted import HostedReplica
 from storagenode.peers import Peers
 
+HAND_OVER_ENTRIES = 64
+"""The preferred leader may lack so many entries of the log: while they come nothing is served."""
+SETTLED_SECONDS = 5.0
+"""So long a replica leads before it hands over to the preferred one: that may just have let go, as it stops or has
+damage to repair."""
 CHECKS_PER_BEAT = 3
 """How often, within a beat's interval, silent leaders are looked for."""
 
@@ -31,8 +36,16 @@ class ElectionHost(Protocol):
         """Every replica on this node."""
         ...
 
-    def hand_over(self, hosted: HostedReplica) -> None:
+    def hand_over(self, hosted: HostedReplica) -> int:
         """Let another replica lead, if one can."""
+        ...
+
+    def hand_over_to(self, hosted: HostedReplica, to: int) -> None:
+        """Let replica `to` lead."""
+        ...
+
+    def preferred_leader(self, partition: int) -> int:
+        """The replica that should lead, as the catalog says; 0: any."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -49,6 +62,7 @@ class Elections:
         self._timing = timing
         self._deadlines: dict[HostedReplica, float] = {}
         self._earlier = asyncio.Event()
+        self._led: dict[int, tuple[int, float]] = {}  # by partition: the epoch that is led here, and since when
 
     def watch(self, hosted: HostedReplica) -> None:
         """The replica's deadline may have changed."""
@@ -74,7 +88,8 @@ class Elections:
                     hosted.perform(hosted.replica.stand(now))
 
     def _check_leaders(self) -> None:
-        """A leader that no majority hears steps down; one whose disk hangs hands over."""
+        """A leader that no majority hears steps down; one whose disk hangs hands over, and so does one at a time whose
+        partition should be led by another."""
         now = self._host.clock.boottime()
         hangs = self._host.flusher.hanging_for() > self._timing.flush_hang
         for hosted in list(self._host.hosted_all()):
@@ -82,6 +97,34 @@ class Elections:
                 hosted.perform(hosted.replica.check_quorum(now))
                 if hangs:
                     self._host.hand_over(hosted)
+        if not hangs:
+            self._hand_over_one(now)
+
+    def _hand_over_one(self, now: float) -> None:
+        before, self._led = self._led, {}
+        ready: tuple[HostedReplica, int] | None = None
+        for hosted in self._host.hosted_all():
+            if not hosted.serving:
+                continue
+            epoch, since = before.get(hosted.partition_id, (0, now))
+            since = since if epoch == hosted.replica.epoch else now
+            self._led[hosted.partition_id] = hosted.replica.epoch, since
+            to = self._host.preferred_leader(hosted.partition_id)
+            if ready is None and to not in (0, hosted.replica.replica) and now - since >= SETTLED_SECONDS:
+                ready = (hosted, to) if self._can_take_over(hosted, to, now) else None
+        if ready is not None:
+            self._host.hand_over_to(*ready)
+
+    def _can_take_over(self, hosted: HostedReplica, to: int, now: float) -> bool:
+        """Whether the other replica would serve soon: it votes, answers, and has nearly all of the log."""
+        replica, beats = hosted.replica, self._peers.leads.get(hosted.nodes.get(to, 0))
+        if beats is None or now - beats.last_answer_at > self._timing.lease:
+            return False
+        if to not in replica.membership.voters or replica.membership.is_log_only(to):
+            return False
+        match = replica.match_of(to)
+        behind = None if match is None else replica.last_position - match
+        return behind is not None and behind <= HAND_OVER_ENTRIES and to not in replica.installing_peers
 
     async def run_deadlines(self) -> None:
         """Tick replicas when they asked for it, until cancelled."""

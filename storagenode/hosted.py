@@ -115,7 +115,7 @@ class Host(Protocol):
         """Run `work` beside everything else; its failure stops the node."""
         ...
 
-    def hand_over(self, hosted: HostedReplica) -> None:
+    def hand_over(self, hosted: HostedReplica) -> int:
         """Let another replica lead, if one can."""
         ...
 

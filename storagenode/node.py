@@ -63,6 +63,8 @@ from storagenode.ttl import TimeToLive
 STOP_SECONDS = 2.0
 """How long a clean stop waits for other replicas to take over."""
 _STOP_STEP_SECONDS = 0.02
+HEARD_SECONDS = 1.0
+"""A node that has answered no beat for longer is not reported as heard."""
 
 _log = logging.getLogger(__name__)
 
@@ -239,12 +241,24 @@ class StorageNode:
             await self.sleep(_STOP_STEP_SECONDS)
             waited += _STOP_STEP_SECONDS
 
-    def hand_over(self, hosted: HostedReplica) -> None:
-        """Let the other replica lead that answered last."""
-        lacking = hosted.replica.installing_peers
-        others = [other for other in hosted.others_heard(self.peers.leads) if other not in lacking]
-        if hosted.replica.role == "leader" and others:
-            hosted.perform(hosted.replica.hand_over(others[0], self.clock.boottime()))
+    def hand_over(self, hosted: HostedReplica, avoiding: frozenset[int] = frozenset()) -> int:
+        """Let the other replica lead that answered last; its id, 0 if there is none."""
+        avoided = avoiding.union(hosted.replica.installing_peers)
+        others = [other for other in hosted.others_heard(self.peers.leads) if other not in avoided]
+        if hosted.replica.role != "leader" or not others:
+            return 0
+        hosted.perform(hosted.replica.hand_over(others[0], self.clock.boottime()))
+        return others[0]
+
+    def hand_over_to(self, hosted: HostedReplica, to: int) -> None:
+        """Let replica `to` lead."""
+        if hosted.replica.role == "leader":
+            hosted.perform(hosted.replica.hand_over(to, self.clock.boottime()))
+
+    def preferred_leader(self, partition: int) -> int:
+        """The replica that should lead, as the catalog says; 0: any."""
+        found = self.topology.partition(partition)
+        return 0 if found is None else found.preferred_leader
 
     async def _close(self) -> None:
         if self._server is not None:
@@ -411,7 +425,10 @@ class StorageNode:
 
     def _follow(self, change: CatalogUpdate) -> None:
         for place in change.nodes:
-            self.peers.know(place)
+            if place.removed:
+                self._forget(place)
+            else:
+                self.peers.know(place)
         for node in change.removed_nodes:
             self.peers.forget(node)
         for partition in change.partitions:
@@ -420,6 +437,15 @@ class StorageNode:
             for partition in self.topology.partitions_of(record.table.id):
                 if (hosted := self.replicas.get(partition.id)) is not None:
                     hosted.want_schema(record.table)
+
+    def _forget(self, place: NodePlace) -> None:
+        """A node that was removed from the cluster."""
+        self.peers.forget(place.id)
+        if place.id == self.identity.node:
+            _log.error(
+                "node %s was removed from the cluster: stop it; with an empty data directory it joins as a new node",
+                place.name,
+            )
 
     async def _save_catalog(self) -> None:
         while True:
@@ -455,7 +481,13 @@ class StorageNode:
             disk_free=self.disk_free,
             replicas=[_replica_report(hosted, self.propagation.filled(hosted)) for hosted in self.replicas],
             dropped_replicas=self._dropped(),
+            heard_nodes=self._heard(),
         )
+
+    def _heard(self) -> list[int]:
+        """Other nodes that have lately answered a beat."""
+        since = self.clock.boottime() - HEARD_SECONDS
+        return sorted(node for node, beats in self.peers.leads.items() if beats.last_answer_at > since)
 
     def _place(self) -> NodePlace:
         settings = self.settings

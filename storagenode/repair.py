@@ -1,4 +1,4 @@
-"""Makes the rows of a damaged replica anew: from this node's own snapshot and log, or from the leader's snapshot.
+"""Makes the rows of a damaged replica anew: from this node's own snapshot and log, or from another's.
 
 Meanwhile the replica gives out nothing and another one leads. Its old store stays until the new one is there, with all
 its rows looked at: if all replicas turn out to be damaged, each still has what it had.
@@ -29,7 +29,7 @@ AGAIN_SECONDS_MAX: Final = 600.0
 """Between tries that found nothing to repair it with."""
 
 REMEDY: Final = (
-    "neither its own snapshot and log nor the leader's snapshot is whole; its intact rows are served, requests that "
+    "neither its own snapshot and log nor another replica is whole; its intact rows are served, requests that "
     "meet a damaged one fail: write the items that are missing again, or load the table from a backup"
 )
 
@@ -41,8 +41,8 @@ class RepairHost(Protocol):
 
     log: NodeLog
 
-    def hand_over(self, hosted: HostedReplica) -> None:
-        """Let another replica lead, if one can."""
+    def hand_over(self, hosted: HostedReplica, avoiding: frozenset[int] = frozenset()) -> int:
+        """Let another replica lead, if one can; its id, else 0."""
         ...
 
     def start_work(self, work: Coroutine[Any, Any, None]) -> object:
@@ -87,10 +87,13 @@ class Repairs:
             self._host.start_work(self._repair(hosted))
 
     async def _repair(self, hosted: HostedReplica) -> None:
+        offered: set[int] = set()
+        pause = AGAIN_SECONDS_FIRST
         try:
-            await self._let_another_lead(hosted)
-            pause = AGAIN_SECONDS_FIRST
-            while hosted.damage.reason and not hosted.dropped and not await self._try(hosted):
+            while hosted.damage.reason and not hosted.dropped:
+                await self._let_another_lead(hosted, offered)
+                if await self._from_own(hosted) or await self._from_another(hosted):
+                    break
                 await self._host.sleep(pause)
                 pause = min(2 * pause, AGAIN_SECONDS_MAX)
         finally:
@@ -99,21 +102,14 @@ class Repairs:
             self.repaired += 1
             _log.warning("partition %d is whole again", hosted.partition_id)
 
-    async def _let_another_lead(self, hosted: HostedReplica) -> None:
-        """Once: were all replicas damaged, leaders would go round in circles."""
-        if hosted.replica.role == "leader":
-            self._host.hand_over(hosted)
-        waited = 0.0
-        while hosted.replica.role == "leader" and waited < HAND_OVER_SECONDS:
-            await self._host.sleep(STEP_SECONDS)
-            waited += STEP_SECONDS
-
-    async def _try(self, hosted: HostedReplica) -> bool:
-        told = hosted.damage.beyond_repair
-        done = await self._from_own(hosted) or await self._from_leader(hosted)
-        if not done and hosted.damage.beyond_repair and not told:
-            _log.error("partition %d is damaged beyond repair: %s", hosted.partition_id, REMEDY)
-        return done
+    async def _let_another_lead(self, hosted: HostedReplica, offered: set[int]) -> None:
+        """Each of the others once: were all replicas damaged, leaders would go round in circles."""
+        if hosted.replica.role == "leader" and (heir := self._host.hand_over(hosted, frozenset(offered))):
+            offered.add(heir)
+            waited = 0.0
+            while hosted.replica.role == "leader" and waited < HAND_OVER_SECONDS:
+                await self._host.sleep(STEP_SECONDS)
+                waited += STEP_SECONDS
 
     # --- from what this node has ---
 
@@ -153,19 +149,29 @@ class Repairs:
         await self._executor.run(restoration.open_empty)
         return restoration
 
-    # --- from the leader ---
+    # --- from another replica ---
 
-    async def _from_leader(self, hosted: HostedReplica) -> bool:
+    async def _from_another(self, hosted: HostedReplica) -> bool:
+        """The leader first, then the others. A leader has let the others lead, and they came back to it."""
         replica = hosted.replica
-        if replica.leader == replica.replica:
-            hosted.damage = hosted.damage._replace(beyond_repair=True)  # nobody else can lead
-            return False
-        if not replica.leader:
+        others = [each for each in hosted.nodes if each != replica.replica]
+        if replica.role == "leader":
+            self._beyond_repair(hosted)
             return False
         async with self._keeper.bulk:  # what is damaged must not stand beside what comes
             await self._executor.run(partial(self._folder.remove_all, hosted.partition_id, replica.replica))
-        replica.want_state(self._host.log.snapshot_position(hosted.partition_id))
-        self._installer.install(hosted)
-        while self._installer.is_busy(hosted.partition_id):
-            await self._host.sleep(STEP_SECONDS)
-        return not hosted.damage.reason
+        hopeful = False
+        for source in sorted(others, key=lambda each: each != replica.leader):
+            replica.want_state(self._host.log.snapshot_position(hosted.partition_id))
+            hopeful |= await self._installer.mend(hosted, source)
+            replica.want_no_state()  # a replica that waits for another's state takes no snapshots of its own
+            if not hosted.damage.reason:
+                return True
+        if not hopeful:
+            self._beyond_repair(hosted)
+        return False
+
+    def _beyond_repair(self, hosted: HostedReplica) -> None:
+        if not hosted.damage.beyond_repair:
+            hosted.damage = hosted.damage._replace(beyond_repair=True)
+            _log.error("partition %d is damaged beyond repair: %s", hosted.partition_id, REMEDY)

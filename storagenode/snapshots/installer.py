@@ -28,6 +28,8 @@ CALL_SECONDS: Final = 5.0
 AGAIN_SECONDS: Final = 0.5
 """Before the next call, when the source has nothing yet or cannot be reached."""
 FETCHES_MAX: Final = 4
+SILENT_TRIES_MAX: Final = 40
+"""So often in a row a certain replica's node may have nothing yet, or not answer, before it is given up."""
 RETRY_SECONDS: Final = 5.0
 """After this node failed, as on a full disk."""
 
@@ -89,6 +91,8 @@ class Installer:
         self._executor = executor
         self._slots = asyncio.Semaphore(FETCHES_MAX)
         self._busy: set[int] = set()
+        self._sources: dict[int, int] = {}  # partition → the replica that mends it, instead of the leader
+        self._refused: set[int] = set()  # partitions whose source turned out to have nothing whole
         self.installed = 0
         self.fetched_bytes = 0
 
@@ -98,6 +102,21 @@ class Installer:
             self._busy.add(hosted.partition_id)
             _log.warning("partition %d needs a snapshot from its leader", hosted.partition_id)
             self._host.start_work(self._work(hosted))
+
+    async def mend(self, hosted: HostedReplica, source: int) -> bool:
+        """Replace the state of a damaged replica, which wants one, by that of another replica, whoever leads; whether
+        that replica may hold what it takes. `hosted.damage` tells whether it is done."""
+        partition = hosted.partition_id
+        while partition in self._busy:
+            await self._host.sleep(AGAIN_SECONDS)
+        self._busy.add(partition)
+        self._sources[partition] = source
+        self._refused.discard(partition)
+        try:
+            await self._work(hosted)
+        finally:
+            del self._sources[partition]
+        return partition not in self._refused
 
     async def _work(self, hosted: HostedReplica) -> None:
         try:
@@ -120,12 +139,17 @@ class Installer:
     async def _fetch(self, hosted: HostedReplica) -> Snapshot | None:
         """A durable snapshot that is of use; None if none is needed any more, or nobody leads."""
         incoming: _Incoming | None = None
+        silent = 0
         try:
             while self._source_of(hosted) is not None:
                 reply = await self._call(hosted, incoming)
                 if reply is None or reply.state != _Reply.CHUNK:
+                    silent += 1
+                    if self._gives_up(hosted, reply, silent):
+                        break
                     await self._host.sleep(AGAIN_SECONDS)
                     continue
+                silent = 0
                 if reply.manifest:
                     incoming = await self._begin(hosted, reply.manifest, incoming)
                 if incoming is not None:
@@ -140,10 +164,20 @@ class Installer:
                 incoming.writer.close()
         return None
 
+    def _gives_up(self, hosted: HostedReplica, reply: _Reply | None, silent: int) -> bool:
+        """Whether a certain replica, asked instead of the leader, is of no help."""
+        if hosted.partition_id not in self._sources:
+            return False
+        if reply is not None and reply.state == _Reply.NONE:
+            self._refused.add(hosted.partition_id)
+            return True
+        return silent > SILENT_TRIES_MAX
+
     def _source_of(self, hosted: HostedReplica) -> tuple[int, str] | None:
-        """The leader's node and address, if a snapshot from there is still wanted."""
+        """The leader's node and address, or those of the replica that mends this one, if a snapshot from there is still
+        wanted."""
         replica = hosted.replica
-        node = hosted.nodes.get(replica.leader, 0)
+        node = hosted.nodes.get(self._sources.get(hosted.partition_id, replica.leader), 0)
         address = self._host.address_of(node)
         if hosted.dropped or replica.wanted_snapshot is None or address is None:
             return None
@@ -222,8 +256,8 @@ class Installer:
                 restoration, _ = await self._keeper.restore(hosted, snapshot)
             except (SnapshotCorrupt, RowsDamaged) as error:
                 _log.error("the snapshot of partition %d is of no use: %s", hosted.partition_id, error)
-                if hosted.damage.reason and isinstance(error, RowsDamaged):
-                    hosted.damage = hosted.damage._replace(beyond_repair=True)
+                if isinstance(error, RowsDamaged):
+                    self._refused.add(hosted.partition_id)
                 return None
             except (OSError, StoreError) as error:
                 _log.error("the state of partition %d could not be put in place: %s", hosted.partition_id, error)
@@ -233,10 +267,6 @@ class Installer:
                 return restoration
             await self._executor.run(restoration.discard)
         return None
-
-    def is_busy(self, partition: int) -> bool:
-        """Whether a replica of the partition is being seen to."""
-        return partition in self._busy
 
 
 def _is_of_use(hosted: HostedReplica, snapshot: Snapshot) -> bool:

@@ -71,7 +71,7 @@ class SnapshotSource:
         self._close_idle()
         hosted = self._host.hosted(request.partition)
         meant = request.cluster_id == self._cluster_id and request.to_node == self._node
-        if hosted is None or hosted.replica.lacks_state or not meant:
+        if hosted is None or hosted.replica.lacks_state or hosted.damage.reason or not meant:
             return _Reply(state=_Reply.NONE).SerializeToString()
         reply = await self._answer(hosted, request)
         if reply.data:

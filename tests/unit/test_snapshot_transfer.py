@@ -15,6 +15,7 @@ from cluster.executor import Executor
 from cluster.settings import StorageNodeSettings
 from cluster.transport import Transport, TransportError
 from cluster.wire import replication_pb2
+from storagenode.damage import NO_DAMAGE, Damage
 from storagenode.hosted import HostedReplica
 from storagenode.snapshots.folder import Snapshot, SnapshotFolder
 from storagenode.snapshots.installer import Installer, InstallerHost
@@ -51,6 +52,7 @@ class FakeHosted:
     replica: FakeReplica
     partition_id: int = PARTITION
     dropped: bool = False
+    damage: Damage = NO_DAMAGE
     nodes: dict[int, int] = field(default_factory=lambda: {LEADER: SOURCE_NODE, REPLICA: NODE})
 
 
