@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import Counter
 from multiprocessing import Pool
 from pathlib import Path
 
+from tests.simulation.scenarios.scenario import Tally
 from tests.simulation.scenarios.storm import Outcome, Plan, run_storm
 
 
@@ -49,10 +49,16 @@ class _Runner:
 
 
 def _summary(outcomes: list[Outcome], seconds: float) -> int:
-    faults: Counter[str] = sum((outcome.faults for outcome in outcomes), Counter())
+    total = Tally()
+    for outcome in outcomes:
+        total.add(outcome.tally)
     failed = sorted(outcome.seed for outcome in outcomes if outcome.violations)
-    print(f"{len(outcomes)} seeds, {sum(outcome.operations for outcome in outcomes)} operations in {seconds:.0f} s")
-    print(f"{faults.total()} faults: " + ", ".join(f"{kind} {count}" for kind, count in faults.most_common()))
+    print(
+        f"{len(outcomes)} seeds, {total.operations} operations ({total.answered} answered), {total.messages} messages, "
+        f"{total.virtual_seconds / 3600:.1f} virtual hours in {seconds:.0f} s"
+    )
+    for what, counts in (("faults", total.faults), ("events", total.events)):
+        print(f"{counts.total()} {what}: " + ", ".join(f"{kind} {count}" for kind, count in counts.most_common()))
     if failed:
         print(f"Violations with seeds {', '.join(map(str, failed))}.", file=sys.stderr)
     return 1 if failed else 0

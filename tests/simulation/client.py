@@ -16,6 +16,8 @@ TRIES = 4
 PATIENCE = (0.5, 5.0)
 """Seconds that a try waits for its answer: a length between these for each client call."""
 PAUSE_MAX = 1.0
+_STREAMS = "DynamoDBStreams_20120810"
+_SERVICES = {"DescribeStream": _STREAMS, "GetShardIterator": _STREAMS, "GetRecords": _STREAMS}
 _RETRYABLE = frozenset({"InternalServerError", "ServiceUnavailable", "ThrottlingException"})
 
 
@@ -46,7 +48,7 @@ class SimulatedClient:
             b"POST",
             b"/",
             {
-                b"x-amz-target": f"DynamoDB_20120810.{operation}".encode(),
+                b"x-amz-target": f"{_SERVICES.get(operation, 'DynamoDB_20120810')}.{operation}".encode(),
                 b"amz-sdk-invocation-id": invocation.encode(),
                 b"host": b"simulated",
             },

@@ -7,8 +7,10 @@ that should be on a tmpfs.
 from __future__ import annotations
 
 import asyncio
+import errno
 import shutil
-from collections.abc import Callable, Coroutine
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,12 +20,16 @@ from autoadmin.state import MemoryState
 from cluster.local_disk import LocalDisk
 from cluster.random_source import SeededRandom
 from cluster.settings import AutoAdminSettings, RouterSettings, StorageNodeSettings
+from dynamo.errors import ApiError
 from router.gateway import Answer, Received
 from router.service import Router
+from storagenode.log.errors import LogError, LogFull
 from storagenode.node import Seams, StorageNode
 from storagenode.storage.lmdb_store import LmdbStores
 from storagenode.storage.memory_store import MemoryStores
-from storagenode.storage.store import Stores
+from storagenode.storage.store import StoreError, Stores
+from tests.simulation.agreed_log import AgreedLog
+from tests.simulation.shape import Shape
 from tests.simulation.simulated_disk import SimulatedDisk
 from tests.simulation.simulated_machine import CutShort, SimulatedClock, SimulatedExecutor
 from tests.simulation.simulated_network import SimulatedNetwork, SimulatedTransport
@@ -32,11 +38,8 @@ from tests.simulation.trace import Trace
 
 CLUSTER_ID = "simulated"
 REGION = "us-east-1"
-ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
-AUTO_ADMIN_ADDRESS = "auto-admin:7000"
+AUTO_ADMIN_PORT = 7000
 NODE_PORT = 7100
-SEGMENT_BYTES = 256 << 10
-"""Small, so that logs roll over many times a minute."""
 DRIFT_MAX = 0.01
 SKEW_MAX = 15.0
 
@@ -110,8 +113,11 @@ class Member:
 class NodeMember(Member):
     """A storage node."""
 
-    def __init__(self, cluster: SimulatedCluster, name: str, zone: str, folder: Path | None) -> None:
+    def __init__(
+        self, cluster: SimulatedCluster, name: str, zone: str, folder: Path | None, settings: Mapping[str, Any]
+    ) -> None:
         super().__init__(cluster, name)
+        self.zone = zone
         self.disk = SimulatedDisk()
         self.node: StorageNode | None = None
         self.executors: list[SimulatedExecutor] = []
@@ -119,6 +125,8 @@ class NodeMember(Member):
         self._memory_stores = MemoryStores()
         self._cut_loses_power = False
         self.closed_cleanly = False
+        self.disk_fails = False
+        """Whether a failing disk is why this life may end with an error."""
         self._settings = StorageNodeSettings(
             cluster_id=CLUSTER_ID,
             region=REGION,
@@ -126,8 +134,8 @@ class NodeMember(Member):
             zone=zone,
             data="data",
             listen=f"{name}:{NODE_PORT}",
-            auto_admins=(AUTO_ADMIN_ADDRESS,),
-            log_segment_bytes=SEGMENT_BYTES,
+            auto_admins=cluster.auto_admin_addresses,
+            **settings,
         )
 
     def _begin(self, process: Process, transport: SimulatedTransport) -> None:
@@ -148,10 +156,23 @@ class NodeMember(Member):
         process.start(self._live(self.node))
 
     async def _live(self, node: StorageNode) -> None:
-        await node.start()
-        await node.run()
-        self.closed_cleanly = True
+        try:
+            await node.start()
+            await node.run()
+            self.closed_cleanly = True
+        except Exception as error:
+            if not self.ends_by(error):
+                raise
+            self._cluster.trace.note(f"{self.name} ends: {error!r}")
         self._cluster.start_work(self.crash())
+
+    def ends_by(self, error: BaseException) -> bool:
+        """Whether a failing disk, and nothing else, is why this life ends; or a full one why it does not begin."""
+        if isinstance(error, BaseExceptionGroup):
+            return all(self.ends_by(each) for each in error.exceptions)
+        if self.node is not None and not self.node.address and self.disk.capacity is not None:
+            return isinstance(error, LogFull) or (isinstance(error, OSError) and error.errno == errno.ENOSPC)
+        return self.disk_fails and isinstance(error, OSError | LogError | StoreError)
 
     def _stores(self) -> Stores:
         if self._folder is None:
@@ -170,6 +191,23 @@ class NodeMember(Member):
                     self.disk.fault = None
                     raise CutShort
             return None
+
+        self.disk.fault = fault
+
+    def fail_at(self, operation: str, skipped: int, lasting: bool) -> None:
+        """Let the disk fail with EIO at an operation of this kind, after `skipped` others; `lasting`: from then on."""
+        left, self.disk_fails = skipped, True
+
+        def fault(found: str, path: str) -> OSError | None:
+            nonlocal left
+            if found != operation:
+                return None
+            left -= 1
+            if left >= 0:
+                return None
+            if not lasting:
+                self.disk.fault = None
+            return OSError(errno.EIO, "the disk fails", path)
 
         self.disk.fault = fault
 
@@ -192,11 +230,17 @@ class NodeMember(Member):
                 self.process.call(node.hand_over, hosted)
 
     def _dying(self) -> None:
-        self.disk.fault = None
+        if not self.disk_fails:
+            self.disk.fault = None  # a crash at an operation that did not come
         self.disk.kill()
 
     def _died(self, *, power_lost: bool) -> None:
         node, self.node = self.node, None
+        self.disk_fails = self.disk.fault is not None
+        if node is not None and hasattr(node, "installer"):
+            self._cluster.totals["elections"] += node.elections_won
+            self._cluster.totals["snapshots"] += node.snapshots.taken
+            self._cluster.totals["snapshots installed"] += node.installer.installed
         closed, self.closed_cleanly = self.closed_cleanly, False
         if node is not None and hasattr(node, "log") and not closed:
             if hasattr(node, "replicas"):
@@ -215,24 +259,30 @@ class NodeMember(Member):
 
 
 class AutoAdminMember(Member):
-    """Auto-admin; its state is durable."""
+    """A member of auto-admin; its state is durable."""
 
-    def __init__(self, cluster: SimulatedCluster, partitions: int) -> None:
-        super().__init__(cluster, "auto-admin")
+    def __init__(self, cluster: SimulatedCluster, name: str, partitions: int) -> None:
+        super().__init__(cluster, name)
         self.service: AutoAdmin | None = None
         self._state = MemoryState()
         self._settings = AutoAdminSettings(
             cluster_id=CLUSTER_ID,
             region=REGION,
             data="data",
-            listen=AUTO_ADMIN_ADDRESS,
+            listen=f"{name}:{AUTO_ADMIN_PORT}",
+            peers=tuple(peer for peer in cluster.auto_admin_addresses if not peer.startswith(f"{name}:")),
             partitions_per_table=partitions,
         )
 
     def _begin(self, process: Process, transport: SimulatedTransport) -> None:
         executor = SimulatedExecutor(Random(self._random.getrandbits(62)))
-        self.service = AutoAdmin(self._settings, self._state, transport, executor, self.clock)
+        self.service = AutoAdmin(self._settings, self._state, transport, executor, self.clock, self.seeded())
         process.start(self.service.start())
+
+    def lose_disk(self) -> None:
+        """The next life begins on an empty disk."""
+        assert self.down
+        self._state = MemoryState()
 
 
 class RouterMember(Member):
@@ -247,8 +297,8 @@ class RouterMember(Member):
             cluster_id=CLUSTER_ID,
             region=REGION,
             name=name,
-            auto_admins=(AUTO_ADMIN_ADDRESS,),
-            seeds=tuple(f"{node}:{NODE_PORT}" for node in node_names()),
+            auto_admins=cluster.auto_admin_addresses,
+            seeds=tuple(f"{node}:{NODE_PORT}" for node, _ in cluster.shape.nodes),
             silent_node_seconds=silence,
         )
 
@@ -283,9 +333,9 @@ class RouterMember(Member):
         return answered
 
 
-def node_names() -> list[str]:
-    """The storage nodes, one in each zone."""
-    return [f"node-{zone[-1]}" for zone in ZONES]
+def auto_admin_names(count: int) -> list[str]:
+    """Auto-admin's members."""
+    return ["auto-admin", *(f"auto-admin-{number}" for number in range(2, count + 1))]
 
 
 class SimulatedCluster:
@@ -293,31 +343,54 @@ class SimulatedCluster:
     so many seconds routers give up on a node that says nothing."""
 
     def __init__(
-        self, seed: int, folder: Path | None, *, routers: int = 2, partitions: int = 2, silence: float = 0.5
+        self,
+        seed: int,
+        folder: Path | None,
+        *,
+        routers: int = 2,
+        shape: Shape | None = None,
+        silence: float = 0.5,
+        auto_admins: int = 1,
     ) -> None:
         self.seed = seed
+        self.shape = shape or Shape()
         self.trace = Trace()
+        self.agreed = AgreedLog()
+        self.totals: Counter[str] = Counter()
+        """What the nodes did in all their lives: elections won, snapshots taken and installed."""
+        self.closed = False
         self.failures: list[str] = []
         self.network = SimulatedNetwork(self.random("network"), self.trace)
-        self.auto_admin = AutoAdminMember(self, partitions)
+        self.auto_admin_addresses = tuple(f"{name}:{AUTO_ADMIN_PORT}" for name in auto_admin_names(auto_admins))
+        self.auto_admins = [
+            AutoAdminMember(self, name, self.shape.partitions) for name in auto_admin_names(auto_admins)
+        ]
         self.nodes = [
-            NodeMember(self, name, zone, None if folder is None else folder / name)
-            for name, zone in zip(node_names(), ZONES, strict=True)
+            NodeMember(self, name, zone, None if folder is None else folder / name, self.shape.settings)
+            for name, zone in self.shape.nodes
         ]
         self.routers = [RouterMember(self, f"router-{number}", silence) for number in range(1, routers + 1)]
         self._work: set[asyncio.Task[None]] = set()
 
     @property
+    def auto_admin(self) -> AutoAdminMember:
+        """The member of auto-admin that leads, as far as it knows; the first one if none does."""
+        leads = [member for member in self.auto_admins if member.service is not None and member.service.serving]
+        return next((member for member in leads if member.up), self.auto_admins[0])
+
+    @property
     def members(self) -> list[Member]:
         """Every machine."""
-        return [self.auto_admin, *self.nodes, *self.routers]
+        return [*self.auto_admins, *self.nodes, *self.routers]
 
     def random(self, purpose: str) -> Random:
         """A source of chance of its own for each purpose, so that one more draw here changes nothing there."""
         return Random(f"{self.seed}/{purpose}")
 
     def failed(self, name: str, error: BaseException) -> None:
-        """Something broke that nobody foresaw."""
+        """Something broke that nobody foresaw. An ApiError is an answer, which whoever waits for the task gives."""
+        if isinstance(error, ApiError) or any(node.ends_by(error) for node in self.nodes if node.name == name):
+            return
         self.failures.append(f"{name}: {error!r}")
         self.trace.note(f"{name} FAILED {error!r}")
 
@@ -345,5 +418,6 @@ class SimulatedCluster:
 
     async def close(self) -> None:
         """Kill everything."""
+        self.closed = True
         for member in self.members:
             await member.crash()

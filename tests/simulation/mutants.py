@@ -32,7 +32,8 @@ from storagenode.partition import Answer, Decision, Partition
 from storagenode.requests import Responder
 from storagenode.storage.store import WriteBatch
 from tests.simulation.faults.storm import DEFAULT_WEIGHTS
-from tests.simulation.scenarios.storm import Plan, run_storm
+from tests.simulation.scenarios.storm import Features, Plan, run_storm
+from tests.simulation.shape import Shape
 
 Mutant: TypeAlias = Callable[[], AbstractContextManager[object]]
 MUTANTS: Final[dict[str, Mutant]] = {}
@@ -59,6 +60,8 @@ def _mutant(
             think=think,
             pause=pause,
             silence=silence,
+            shape=Shape(),
+            features=Features(),
         )
         return MUTANTS[name]
 

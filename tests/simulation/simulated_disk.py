@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final, TypeAlias
@@ -251,6 +251,20 @@ class SimulatedDisk:
         inode.data[offset] ^= 1 << bit
         if offset < len(inode.durable):
             inode.durable[offset] ^= 1 << bit
+
+    def files(self) -> Sequence[str]:
+        """The paths of all files, sorted."""
+        return sorted(name for name, inode in self._names.items() if inode is not None)
+
+    def size_of(self, path: str) -> int:
+        """A file's length."""
+        inode = self._names[_normal(path)]
+        assert inode is not None
+        return len(inode.data)
+
+    def fill(self, left: int) -> None:
+        """Let others take all of the disk but so many bytes."""
+        self.capacity = self._used() + left
 
     def check(self, operation: str, path: str) -> None:
         """Raise what `fault` wants raised."""

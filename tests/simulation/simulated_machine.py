@@ -48,10 +48,13 @@ class SimulatedExecutor:
         self._random = random
         self._cut_short = cut_short
         self.slowest = slowest
+        self._moves = asyncio.Event()
+        self._moves.set()
 
     async def run(self, function: Callable[[], T]) -> T:
         """The function's result after a virtual delay."""
         await asyncio.sleep(self._random.uniform(0.0001, self.slowest))
+        await self._moves.wait()
         try:
             return function()
         except CutShort:
@@ -59,6 +62,14 @@ class SimulatedExecutor:
             self._cut_short()
             await asyncio.Event().wait()
             raise
+
+    def stall(self) -> None:
+        """Nothing ends any more, until `resume`."""
+        self._moves.clear()
+
+    def resume(self) -> None:
+        """What was asked for meanwhile is done now."""
+        self._moves.set()
 
     def close(self) -> None:
         """Nothing runs on."""

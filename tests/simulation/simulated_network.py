@@ -1,8 +1,9 @@
 """A network under virtual time: delay, broken connections, and cuts between machines, each from one seeded source.
 
-Messages pass as bytes. A stream is like a TCP connection: in order and whole until it breaks. What is sent over a cut
-link, or to a machine that has lost power, vanishes, and with it the connection, though neither end is told before it
-next speaks over the mended link. A killed process's kernel, in contrast, tells the other end.
+Messages pass as bytes. A stream is like a TCP connection: in order and whole until it breaks; in bad weather it is
+worse, repeats messages and mixes up their order. What is sent over a cut link, or to a machine that has lost power,
+vanishes, and with it the connection, though neither end is told before it next speaks over the mended link. A killed
+process's kernel, in contrast, tells the other end.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from tests.simulation.trace import Trace
 
 CONNECT_SECONDS = 1.0
 """How long it takes to find out that a machine cannot be reached."""
+OVERTAKEN_SECONDS = 0.1
+"""A message that is repeated, or overtaken, comes so much later at the most."""
 
 
 @dataclass
@@ -32,6 +35,10 @@ class Weather:
     slow_share: float = 0.0
     slow_max: float = 0.3
     break_share: float = 0.0
+    repeat_share: float = 0.0
+    """Of messages on a stream, those that arrive twice."""
+    overtake_share: float = 0.0
+    """Of messages on a stream, those that later ones may overtake."""
     cut: set[tuple[str, str]] = field(default_factory=set)
 
 
@@ -82,6 +89,16 @@ class SimulatedNetwork:
     def breaks(self) -> bool:
         """Whether the next message breaks its connection."""
         share = self.weather.break_share
+        return share > 0 and self.random.random() < share
+
+    def repeats(self) -> bool:
+        """Whether the next message arrives twice."""
+        share = self.weather.repeat_share
+        return share > 0 and self.random.random() < share
+
+    def is_overtaken(self) -> bool:
+        """Whether later messages may arrive before the next one."""
+        share = self.weather.overtake_share
         return share > 0 and self.random.random() < share
 
     def delay(self, source: str, target: str) -> float:
@@ -157,9 +174,14 @@ class SimulatedStream:
         elif breaks:
             self._break_both()
         else:
-            loop = asyncio.get_running_loop()
-            self._free_at = max(self._free_at, loop.time() + network.delay(self._here, self._there))
-            network.later(self._free_at, self.other._take, message)
+            arrives = asyncio.get_running_loop().time() + network.delay(self._here, self._there)
+            if network.repeats():
+                network.later(arrives + network.random.uniform(0.0, OVERTAKEN_SECONDS), self.other._take, message)
+            if network.is_overtaken():
+                arrives += network.random.uniform(0.0, OVERTAKEN_SECONDS)
+            else:
+                self._free_at = arrives = max(self._free_at, arrives)
+            network.later(arrives, self.other._take, message)
 
     def _take(self, message: bytes) -> None:
         if self._network.is_cut(self._there, self._here):
@@ -168,6 +190,10 @@ class SimulatedStream:
         elif not self._broken:
             self._inbox.append(message)
             self._arrived.set()
+        elif not self.other._broken and not self._network.is_cut(self._here, self._there):
+            # It was closed while the other end could not be told; whoever speaks to it learns so.
+            soonest = asyncio.get_running_loop().time() + self._network.delay(self._here, self._there)
+            self._network.later(soonest, self.other.break_here)
 
     async def receive(self) -> bytes | None:
         """The next message; None at the end."""

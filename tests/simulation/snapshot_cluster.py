@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import msgspec
-
 from storagenode.hosted import HostedReplica
 from storagenode.snapshots.keeper import CHECK_SECONDS, IDLE_CHECKS
 from tests.simulation.checkers.replicas import converged, describe, replicas_of
 from tests.simulation.client import SimulatedClient
 from tests.simulation.cluster import NodeMember, SimulatedCluster
 from tests.simulation.noticed import noticed_errors
+from tests.simulation.shape import Shape
 from tests.simulation.virtual_loop import run_virtual
 
 TABLE = "items"
@@ -35,9 +34,8 @@ class SnapshotCluster:
     """The cluster, a client, and what was acknowledged."""
 
     def __init__(self, seed: int, folder: Path | None, partitions: int = 1, **settings: Any) -> None:
-        self.cluster = SimulatedCluster(seed, folder, routers=1, partitions=partitions)
-        for member in self.cluster.nodes:
-            member._settings = msgspec.structs.replace(member._settings, **{**SMALL, **settings})
+        shape = Shape(partitions=partitions, settings={**SMALL, **settings})
+        self.cluster = SimulatedCluster(seed, folder, routers=1, shape=shape)
         self.client = SimulatedClient(self.cluster, "client")
         self.acknowledged: dict[str, int] = {}
         self._number = 0

@@ -64,7 +64,8 @@ def test_without_its_mutant_a_plan_finds_nothing(name: str) -> None:
 def test_a_crash_at_any_step_leaves_a_transaction_whole(victim: str) -> None:
     with tempfile.TemporaryDirectory(prefix="trizone-simulation-") as folder:
         cluster = SimulatedCluster(1, Path(folder), routers=2)
-        answers = run_virtual(_crash_at_every_step(cluster, victim))
+        with cluster.agreed.watch():
+            answers = run_virtual(_crash_at_every_step(cluster, victim))
     assert answers[-1] == "200", "the steps do not reach to the end of the transaction"
     if victim == "router":
         assert answers[:5] == ["no answer"] * 5, "the steps do not begin before the transaction's end"

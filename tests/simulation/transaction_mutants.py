@@ -8,6 +8,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from cluster import ledger
+from cluster.ledger import Place
 from cluster.settlement import finish_calls
 from cluster.wire import storage_pb2
 from router import transaction_reads
@@ -48,8 +49,8 @@ def _mutant(function: Callable[[], Iterator[None]]) -> Callable[[], Iterator[Non
 def answer_before_the_parts_have_applied() -> Iterator[None]:
     """The client is told once the ledger says committed."""
 
-    async def finish_later(self: Coordinator, attempt: bytes) -> None:
-        for call in finish_calls(self._context.catalog.topology, attempt, self._items, commit=True):
+    async def finish_later(self: Coordinator, attempt: bytes, items: Sequence[Place]) -> None:
+        for call in finish_calls(self._context.catalog.topology, attempt, items, commit=True):
             self._executor.submit(call, lambda _: None)
 
     with patch.object(Coordinator, "_finish", finish_later):
@@ -61,9 +62,8 @@ def commit_what_recovery_has_cancelled() -> Iterator[None]:
     """The coordinator does not heed that the ledger refuses to commit."""
     commit = Coordinator._commit
 
-    async def commit_anyway(self: Coordinator, *arguments: Any) -> bool:
+    async def commit_anyway(self: Coordinator, *arguments: Any) -> None:
         await commit(self, *arguments)
-        return True
 
     with patch.object(Coordinator, "_commit", commit_anyway):
         yield

@@ -10,7 +10,7 @@ from dynamo.indexes import IndexProjection
 from dynamo.table import Table
 from storagenode.hosted import HostedReplica
 from storagenode.index_feed import image_of
-from tests.simulation.checkers.replicas import replicas_of
+from tests.simulation.checkers.replicas import replicas_of, topology_of
 from tests.simulation.cluster import SimulatedCluster
 
 
@@ -30,6 +30,14 @@ def wrong_indexes(cluster: SimulatedCluster) -> Iterator[str]:
                 if wanted.get(key) != found.get(key):
                     kind = "lacks" if key not in found else "has too much" if key not in wanted else "differs"
                     yield f"index {index.name} {kind} at {key.hex()}"
+
+
+def unfinished_indexes(cluster: SimulatedCluster) -> Iterator[str]:
+    """Indexes that the newest topology has and that are not made or filled yet."""
+    for record in topology_of(cluster).tables.values():
+        for index in record.table.global_indexes:
+            if index.backfilling or record.table.status != "ACTIVE":
+                yield f"index {index.name} of table {record.table.name} is not made: the table is {record.table.status}"
 
 
 def _wanted(schema: Table, index_table: int, partitions: list[HostedReplica]) -> dict[bytes, bytes]:

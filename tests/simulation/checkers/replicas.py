@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
+from cluster.topology import Partition, PartitionState, Topology
 from dynamo import codec
 from dynamo.values import load
 from replication.messages import NORMAL, Entry
@@ -15,6 +16,7 @@ from storagenode.storage import layout
 from storagenode.transaction_commands import FinishCommand, MarkedItem, OnCommit, PrepareCommand, TransactCommand
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.workloads.history import Value
+from tests.simulation.workloads.items import name_of, value_of
 
 _ALL = 1 << 40
 _OF_TRANSACTIONS = {"marks": layout.PENDING, "tokens": layout.TOKEN, "ages of tokens": layout.TOKEN_AGE}
@@ -30,22 +32,41 @@ def replicas_of(cluster: SimulatedCluster) -> dict[int, list[HostedReplica]]:
     return found
 
 
+def topology_of(cluster: SimulatedCluster) -> Topology:
+    """The newest that a node knows."""
+    known = [member.node.topology for member in cluster.nodes if member.node is not None]
+    return max(known, key=lambda topology: (topology.epoch, topology.version), default=Topology())
+
+
 def converged(cluster: SimulatedCluster) -> bool:
-    """Whether each partition has a serving leader and everything is applied everywhere."""
+    """Whether each partition has its replicas and a serving leader, and everything is applied everywhere."""
     replicas = replicas_of(cluster)
     return bool(replicas) and all(
-        len(members) == len(cluster.nodes)
+        _is_settled(partition, replicas.get(partition.id, []))
+        for partition in topology_of(cluster).partitions.values()
+        if partition.state is PartitionState.ACTIVE
+    )
+
+
+def _is_settled(partition: Partition, members: list[HostedReplica]) -> bool:
+    return (
+        sorted(hosted.replica.replica for hosted in members) == sorted(place.replica for place in partition.replicas)
         and sum(hosted.serving for hosted in members) == 1
         and len({hosted.partition.applied.position for hosted in members}) == 1
         and all(hosted.partition.applied.position == hosted.replica.last_position for hosted in members)
-        for members in replicas.values()
     )
 
 
 def describe(cluster: SimulatedCluster) -> str:
     """Who leads what, and how far each replica is."""
-    names = {hosted: member.name for member in cluster.nodes if member.node for hosted in member.node.hosted_all()}
-    lines = [
+    lines = [f"{member.name} is down" for member in cluster.nodes if member.node is None or not member.node.address]
+    names = {
+        hosted: member.name
+        for member in cluster.nodes
+        if member.node is not None and hasattr(member.node, "replicas")
+        for hosted in member.node.hosted_all()
+    }
+    lines += [
         f"partition {partition} on {names[hosted]}: {hosted.replica.role}{' serving' if hosted.serving else ''}, epoch "
         f"{hosted.replica.epoch}, log to {hosted.replica.last_position}, durable to {hosted.replica.durable}, "
         f"committed to {hosted.replica.commit}, applied to {hosted.partition.applied.position}"
@@ -56,36 +77,57 @@ def describe(cluster: SimulatedCluster) -> str:
 
 
 def unequal_replicas(cluster: SimulatedCluster) -> Iterator[str]:
-    """Differences between replicas, and between rows and log. To be asked once `converged`."""
+    """Differences between replicas, and between their rows and what was agreed on. To be asked once `converged`."""
+    yield from cluster.agreed.wrong
     for partition, members in replicas_of(cluster).items():
         first, *others = members
-        rows, entries = _rows(first), _entries(cluster, first)
+        rows = _rows(first)
         for other in others:
-            yield from (f"partition {partition}: {text}" for text in _differences("rows", rows, _rows(other)))
+            yield from (f"partition {partition}: {text}" for text in differences("rows", rows, _rows(other)))
             for name, prefix in _OF_TRANSACTIONS.items():
-                differences = _differences(name, _rows_with(first, prefix), _rows_with(other, prefix))
-                yield from (f"partition {partition}: {text}" for text in differences)
+                found = differences(name, _rows_with(first, prefix), _rows_with(other, prefix))
+                yield from (f"partition {partition}: {text}" for text in found)
             if other.partition.applied != first.partition.applied:
                 yield f"partition {partition}: applied {first.partition.applied} and {other.partition.applied}"
-            if entries != _entries(cluster, other):
-                yield f"partition {partition}: the logs differ"
+        try:
+            entries = agreed_entries(cluster, first)
+        except LookupError as error:
+            yield str(error)
+            continue
+        for hosted in members:
+            kept = _kept_entries(cluster, hosted)
+            if kept and kept != entries[-len(kept) :]:
+                yield f"partition {partition}: the log of replica {hosted.replica.replica} differs from what was agreed"
         folded = _folded(entries)
-        yield from (f"partition {partition}: {text}" for text in _differences("rows and log", folded, rows))
+        yield from (f"partition {partition}: {text}" for text in differences("rows and log", folded, rows))
         applied = first.partition.applied
         if (applied.items, applied.size) != (len(rows), sum(map(codec.size_of, rows.values()))):
             yield f"partition {partition}: {len(rows)} rows, and {applied} says otherwise"
 
 
-def committed_values(cluster: SimulatedCluster) -> dict[str, set[Value]]:
-    """Every value that each item ever had, as the replicated log tells."""
-    values: dict[str, set[Value]] = {}
+def partitions_of_table(cluster: SimulatedCluster, name: str) -> Iterator[HostedReplica]:
+    """A replica of each partition of a table, the one that is furthest."""
     for members in replicas_of(cluster).values():
-        for _, stored in _writes(_entries(cluster, members[0])):
-            if not _is_gone(stored):
+        furthest = max(members, key=lambda hosted: hosted.partition.applied.position)
+        schema = furthest.partition.applied_schema
+        if schema is not None and schema.name == name:
+            yield furthest
+
+
+def committed_values(cluster: SimulatedCluster, table: str) -> dict[str, set[Value]]:
+    """Every value that each item of the item workload's table ever had, as the replicated log tells."""
+    values: dict[str, set[Value]] = {}
+    for hosted in partitions_of_table(cluster, table):
+        for _, stored, _ in writes(agreed_entries(cluster, hosted)):
+            if not is_gone(stored):
                 item = load(codec.body_of(stored))
-                value = int(item["n"]["N"]) if "n" in item else item["v"]["S"]
-                values.setdefault(item["k"]["S"], set()).add(value)
+                values.setdefault(name_of(item), set()).add(value_of(item))
     return values
+
+
+def agreed_entries(cluster: SimulatedCluster, hosted: HostedReplica) -> tuple[Entry, ...]:
+    """All that a replica has applied, from its partition's first entry on. Raises LookupError if some is unknown."""
+    return cluster.agreed.of(hosted.partition_id, hosted.partition.applied.position)
 
 
 def _rows(hosted: HostedReplica) -> dict[bytes, bytes]:
@@ -98,28 +140,28 @@ def _rows_with(hosted: HostedReplica, prefix: bytes) -> dict[bytes, bytes]:
         return dict(rows)
 
 
-def _entries(cluster: SimulatedCluster, hosted: HostedReplica) -> tuple[Entry, ...]:
-    """The applied part of the log, of the node that holds this replica."""
+def _kept_entries(cluster: SimulatedCluster, hosted: HostedReplica) -> tuple[Entry, ...]:
+    """The applied part of what the log still has, of the node that holds this replica."""
     for member in cluster.nodes:
         if member.node is not None and member.node.hosted(hosted.partition_id) is hosted:
-            entries = member.node.log.read(hosted.partition_id, 1, _ALL)
+            entries = member.node.log.read(hosted.partition_id, hosted.replica.first_position, _ALL)
             return tuple(entry for entry in entries if entry.position <= hosted.partition.applied.position)
     raise LookupError(f"no node holds {hosted}")
 
 
-def _writes(entries: tuple[Entry, ...]) -> Iterator[tuple[bytes, bytes]]:
-    """What the log says of items, those of transactions included: row key and stored bytes, or a tombstone."""
+def writes(entries: tuple[Entry, ...]) -> Iterator[tuple[bytes, bytes, int]]:
+    """What the log says of items, those of transactions included: row key, stored bytes or a tombstone, position."""
     marks: dict[bytes, MarkedItem] = {}
     for entry in entries:
         if entry.kind != NORMAL:
             continue
         match commands.decode(entry.payload):
             case commands.WriteCommand() as command:
-                yield command.key, command.stored
+                yield command.key, command.stored, entry.position
             case IndexWriteCommand() as command:
-                yield from ((row.key, row.stored) for row in command.rows)
+                yield from ((row.key, row.stored, entry.position) for row in command.rows)
             case TransactCommand() as command:
-                yield from ((key, stored) for key, stored, _ in command.writes)
+                yield from ((key, stored, entry.position) for key, stored, _ in command.writes)
             case PrepareCommand() as command:
                 marks.update({item.key: item for item in command.items})
             case FinishCommand() as command:
@@ -128,25 +170,25 @@ def _writes(entries: tuple[Entry, ...]) -> Iterator[tuple[bytes, bytes]]:
                     if command.commit and mark.on_commit:
                         flags = codec.TOMBSTONE if mark.on_commit is OnCommit.DELETE else 0
                         header = codec.ItemHeader(flags, 0, mark.size, command.stamp, entry.position)
-                        yield key, codec.encode(key, mark.body, header)
+                        yield key, codec.encode(key, mark.body, header), entry.position
 
 
-def _is_gone(stored: bytes) -> bool:
+def is_gone(stored: bytes) -> bool:
     """Whether this is what the log says of a row that goes: a tombstone, or of an index's row nothing."""
     return not stored or bool(codec.header_of(stored).flags & codec.TOMBSTONE)
 
 
 def _folded(entries: tuple[Entry, ...]) -> dict[bytes, bytes]:
     rows: dict[bytes, bytes] = {}
-    for key, stored in _writes(entries):
-        if _is_gone(stored):
+    for key, stored, _ in writes(entries):
+        if is_gone(stored):
             rows.pop(key, None)
         else:
             rows[key] = stored
     return rows
 
 
-def _differences(what: str, first: dict[bytes, bytes], second: dict[bytes, bytes]) -> Iterator[str]:
+def differences(what: str, first: dict[bytes, bytes], second: dict[bytes, bytes]) -> Iterator[str]:
     for key in sorted(first.keys() | second.keys()):
         if first.get(key) != second.get(key):
             yield f"{what} differ at {key.hex()}"

@@ -1,7 +1,7 @@
 """Whether transactions on a few items could have come one after the other, each between its sending and its answer.
 
-A search like Wing and Gong's for one item (`linearizability`), over the state of all items together: strict
-serializability is linearizability of the whole.
+The same search as for one item (`linearizability`), over the state of all items together: strict serializability is
+linearizability of the whole.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from tests.simulation.checkers.linearizability import Undecided
+from tests.simulation.checkers.search import STEPS_MAX, Search, Undecided
 from tests.simulation.workloads.transactions import FOREVER, Transaction, Value
-
-STEPS_MAX = 400_000
 
 State: TypeAlias = tuple[Value, ...]
 """The values of all items, in the order of their names."""
@@ -36,7 +34,11 @@ class Stuck:
 
 def check_transactions(transactions: Sequence[Transaction], steps_max: int = STEPS_MAX) -> Stuck | None:
     """None if they are strictly serializable, from a state without items. Raises Undecided after `steps_max` steps."""
-    return _Search(_that_matter(transactions)).run(steps_max)
+    search = _Search(_that_matter(transactions))
+    if search.possible(steps_max):
+        return None
+    before, state, next_ = search.best()
+    return Stuck(before, dict(zip(search.keys, state, strict=True)), next_)
 
 
 def violations(transactions: Sequence[Transaction]) -> Iterator[str]:
@@ -66,60 +68,17 @@ def _that_matter(transactions: Sequence[Transaction]) -> list[Transaction]:
     return [each for each in transactions if each.returned < FOREVER or known & each.writes.items()]
 
 
-class _Search:
+class _Search(Search[Transaction, State]):
     def __init__(self, transactions: Sequence[Transaction]) -> None:
-        self._transactions = sorted(transactions, key=lambda each: each.invoked)
-        self._keys = sorted({key for each in transactions for key in (*each.reads, *each.writes)})
-        self._index = {key: index for index, key in enumerate(self._keys)}
-        self._known = sum(1 << at for at, each in enumerate(self._transactions) if each.returned < FOREVER)
-        self._best: tuple[list[int], State, int] = ([], self._initial(), 0)
+        self.keys = sorted({key for each in transactions for key in (*each.reads, *each.writes)})
+        self._index = {key: index for index, key in enumerate(self.keys)}
+        super().__init__(transactions, (None,) * len(self.keys))
 
-    def _initial(self) -> State:
-        return (None,) * len(self._keys)
-
-    def run(self, steps_max: int) -> Stuck | None:
-        seen: set[tuple[int, State]] = set()
-        order: list[int] = []
-        stack = [(0, self._moves(0, self._initial()))]
-        for _ in range(steps_max):
-            mask, moves = stack[-1]
-            if mask & self._known == self._known:
-                return None
-            move = next(moves, None)
-            if move is None:
-                stack.pop()
-                if not stack:
-                    return self._stuck()
-                order.pop()
-                continue
-            at, state = move
-            mask |= 1 << at
-            if (mask, state) in seen:
-                continue
-            seen.add((mask, state))
-            order.append(at)
-            if len(order) > len(self._best[0]):
-                self._best = (list(order), state, mask)
-            stack.append((mask, self._moves(mask, state)))
-        raise Undecided(f"no verdict on {len(self._transactions)} transactions after {steps_max} steps")
-
-    def _candidates(self, mask: int) -> list[int]:
-        """Those that no other open one must precede."""
-        found: list[int] = []
-        first_return = FOREVER
-        for at, each in enumerate(self._transactions):
-            if each.invoked > first_return:
-                break
-            if not mask >> at & 1:
-                found.append(at)
-                first_return = min(first_return, each.returned)
-        return found
-
-    def _moves(self, mask: int, state: State) -> Iterator[tuple[int, State]]:
+    def moves(self, mask: int, state: State) -> Iterator[tuple[int, State]]:
         """What may come next, with the state then. One that only reads, and fits, may go at once."""
         changes: list[tuple[int, State]] = []
-        for at in self._candidates(mask):
-            each = self._transactions[at]
+        for at in self.candidates(mask):
+            each = self.operations[at]
             if any(state[self._index[key]] != value for key, value in each.reads.items()):
                 continue
             if not each.writes:
@@ -127,19 +86,10 @@ class _Search:
                 return
             changes.append((at, self._after(each, state)))
         # The one that returned first is likeliest to have come first; those of unknown outcome come last.
-        yield from sorted(changes, key=lambda move: self._transactions[move[0]].returned)
+        yield from sorted(changes, key=lambda move: self.operations[move[0]].returned)
 
     def _after(self, transaction: Transaction, state: State) -> State:
         changed = list(state)
         for key, value in transaction.writes.items():
             changed[self._index[key]] = value
         return tuple(changed)
-
-    def _stuck(self) -> Stuck:
-        order, state, mask = self._best
-        every = self._transactions
-        return Stuck(
-            tuple([every[at] for at in order]),
-            dict(zip(self._keys, state, strict=True)),
-            tuple([every[at] for at in self._candidates(mask)]),
-        )

@@ -6,43 +6,45 @@ Then all is healed; no item may stay marked, the books have to be right, somebod
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from unittest.mock import patch
 
 from tests.simulation.checkers.bank import all_items, marks_left, wrong_books
-from tests.simulation.checkers.replicas import converged, describe, unequal_replicas
+from tests.simulation.checkers.replicas import converged
 from tests.simulation.checkers.serializability import violations
 from tests.simulation.client import SimulatedClient
 from tests.simulation.cluster import SimulatedCluster
-from tests.simulation.faults.storm import DEFAULT_WEIGHTS, Storm
-from tests.simulation.noticed import noticed_errors
+from tests.simulation.scenarios.scenario import (
+    SERVES_AGAIN_SECONDS,
+    START_SECONDS,
+    Failed,
+    Mutate,
+    Scenario,
+    StormPlan,
+    Tally,
+    make_table,
+    run_scenario,
+    started,
+)
+from tests.simulation.shape import Shape, draw_shape
 from tests.simulation.trace import Trace
-from tests.simulation.virtual_loop import run_virtual
 from tests.simulation.workloads.bank import ACCOUNTS, RECEIPTS, Bank, BankWorkload, account, table_definition
 from tests.simulation.workloads.duty import Duty, DutyWorkload
 from tests.simulation.workloads.transactions import RandomTransactions, TransactionHistory, keys_of
 
-START_SECONDS = 10.0
-SERVES_AGAIN_SECONDS = 5.0
 FREE_SECONDS = 5.0
 """Within so long after every partition serves again no item is marked any more."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a run consists of."""
+class Plan(StormPlan):
+    """What a run consists of. `shape`: None lets the seed decide."""
 
-    seconds: float = 30.0
-    clients: int = 6
-    think: tuple[float, float] = (0.01, 0.2)
-    weights: Mapping[str, float] = field(default_factory=lambda: DEFAULT_WEIGHTS)
-    pause: tuple[float, float] = (0.2, 2.2)
+    shape: Shape | None = None
 
 
 @dataclass
@@ -55,32 +57,22 @@ class Outcome:
     looks: int
     duty: Duty
     transactions: int
-    faults: Counter[str]
+    tally: Tally
     trace: Trace
 
     def report(self) -> str:
         """All of it."""
         head = (
             f"seed {self.seed}: transfers {dict(self.transfers)}, {self.looks} looks, {self.duty.left} left, "
-            f"{self.duty.refused} had to stay, {self.transactions} other transactions, {self.faults.total()} faults"
+            f"{self.duty.refused} had to stay, {self.transactions} other transactions, "
+            f"{self.tally.faults.total()} faults"
         )
         return "\n".join([head, *self.violations])
 
 
-def run_bank(
-    seed: int, plan: Plan | None = None, mutate: Callable[[], AbstractContextManager[object]] = nullcontext
-) -> Outcome:
+def run_bank(seed: int, plan: Plan | None = None, mutate: Mutate = nullcontext) -> Outcome:
     """Run one seed from beginning to end. `mutate` breaks the code under test for the time of the run."""
-    with tempfile.TemporaryDirectory(prefix="trizone-simulation-", dir=_fast_folder()) as folder, mutate():
-        run = _Run(seed, plan or Plan(), Path(folder))
-        with patch("os.getpid", return_value=1), noticed_errors() as errors:
-            run_virtual(run.main())
-        run.violations += errors
-    return run.outcome()
-
-
-def _fast_folder() -> str | None:
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+    return run_scenario(lambda folder: _Bank(seed, plan or Plan(), folder), mutate).outcome()
 
 
 @dataclass
@@ -98,21 +90,18 @@ class _Share:
         await self.random.choices(work, (4, 5, 1))[0]()
 
 
-class _Run:
+class _Bank(Scenario):
     def __init__(self, seed: int, plan: Plan, folder: Path) -> None:
-        self._plan = plan
-        self._cluster = SimulatedCluster(seed, folder)
+        super().__init__(seed, plan, plan.shape or draw_shape(Random(f"{seed}/shape")), folder)
         self._bank = Bank()
-        self._clients = [SimulatedClient(self._cluster, f"client-{number}") for number in range(plan.clients)]
         self._duty = Duty((ACCOUNTS, RECEIPTS))
         self._history = TransactionHistory(lambda: asyncio.get_running_loop().time(), (ACCOUNTS, RECEIPTS))
-        self._workloads = [self._share(client) for client in self._clients]
-        self._storm = Storm(self._cluster, self._clients, weights=plan.weights, pause=plan.pause)
-        self.violations: list[str] = []
+        self._shares = [self._share(client) for client in self.clients]
+        self._ended = 0.0
 
     def _share(self, client: SimulatedClient) -> _Share:
         def random(purpose: str) -> Random:
-            return self._cluster.random(f"{client.name}'s {purpose}")
+            return self.cluster.random(f"{client.name}'s {purpose}")
 
         return _Share(
             BankWorkload(client, self._bank, random("work")),
@@ -123,87 +112,67 @@ class _Run:
 
     def outcome(self) -> Outcome:
         """What was found."""
-        bank = self._bank
+        bank, count = self._bank, len(self._history.transactions)
+        operations = count + len(bank.transfers) + bank.looks + self._duty.left + self._duty.refused
+        tally = Tally(
+            operations=operations,
+            answered=operations,
+            messages=self.cluster.network.messages,
+            virtual_seconds=self._ended,
+            faults=self.storm.counts,
+            events=self.cluster.totals,
+        )
         return Outcome(
-            seed=self._cluster.seed,
+            seed=self.cluster.seed,
             violations=self.violations,
             transfers=Counter(transfer.done for transfer in bank.transfers),
             looks=bank.looks,
             duty=self._duty,
-            transactions=len(self._history.transactions),
-            faults=self._storm.counts,
-            trace=self._cluster.trace,
+            transactions=count,
+            tally=tally,
+            trace=self.cluster.trace,
         )
 
-    async def main(self) -> None:
-        """All phases."""
-        try:
-            await start(self._cluster, self._clients[0])
-            await self._break()
-            await self._heal()
-            self.violations += wrong_books(all_items(self._cluster), self._bank)
-            self.violations += unequal_replicas(self._cluster)
-            for group in self._history.by_group():
-                self.violations += violations(group)
-        except _Failed as failed:
-            self.violations.append(str(failed))
-        self.violations += [*self._cluster.failures, *self._bank.wrong, *self._duty.wrong, *self._history.unexpected]
-        await self._cluster.close()
+    async def prepare(self) -> None:
+        await make_tables(self.clients[0])
 
-    async def _break(self) -> None:
-        over = asyncio.Event()
+    def work(self) -> Sequence[Callable[[], Awaitable[None]]]:
+        return [share.step for share in self._shares]
 
-        async def work(workload: _Share) -> None:
-            random = self._cluster.random(f"pause {self._workloads.index(workload)}")
-            while not over.is_set():
-                await workload.step()
-                await asyncio.sleep(random.uniform(*self._plan.think))
-
-        working = [asyncio.ensure_future(work(workload)) for workload in self._workloads]
-        await self._storm.run(self._plan.seconds)
-        over.set()
-        await self._storm.heal()
-        await asyncio.wait(working)
-        for task in working:
-            task.result()
-
-    async def _heal(self) -> None:
-        cluster = self._cluster
-        if not await cluster.until(lambda: converged(cluster), SERVES_AGAIN_SECONDS):
-            raise _Failed(f"not every partition serves again:\n{describe(cluster)}")
+    async def look(self) -> None:
+        cluster = self.cluster
         if not await cluster.until(lambda: not marks_left(cluster), FREE_SECONDS):
-            raise _Failed(f"items stay marked: {marks_left(cluster)}")
-        if not await cluster.until(lambda: converged(cluster), SERVES_AGAIN_SECONDS):
-            raise _Failed(f"replicas stay unequal:\n{describe(cluster)}")
-        first = self._workloads[0]
+            raise Failed(f"items stay marked: {marks_left(cluster)}")
+        await self.settled(SERVES_AGAIN_SECONDS)
+        first = self._shares[0]
         if not await first.bank.look():
-            raise _Failed("the accounts cannot be read")
+            raise Failed("the accounts cannot be read")
         for group in range(self._history.groups):
             if not await first.transactions.read(keys_of(group)):
-                raise _Failed(f"{keys_of(group)} cannot be read")
+                raise Failed(f"{keys_of(group)} cannot be read")
+        self._ended = asyncio.get_running_loop().time()
+
+    def check(self) -> None:
+        self.violations += wrong_books(all_items(self.cluster), self._bank)
+        for group in self._history.by_group():
+            self.violations += violations(group)
+        self.violations += [*self._bank.wrong, *self._duty.wrong, *self._history.unexpected]
 
 
-async def start(cluster: SimulatedCluster, client: SimulatedClient) -> None:
-    """Start everything and make the bank's tables."""
-    cluster.start()
-    if not await cluster.until(lambda: all(router.ready for router in cluster.routers), START_SECONDS):
-        raise _Failed("the routers do not get a catalog")
-    service = cluster.auto_admin.service
-    assert service is not None
-    if not await cluster.until(lambda: service.live_nodes == len(cluster.nodes), START_SECONDS):
-        raise _Failed("the nodes do not report")
+async def make_tables(client: SimulatedClient) -> None:
+    """Make the bank's tables. Raises Failed."""
     for name in (ACCOUNTS, RECEIPTS):
-        reply = await client.call("CreateTable", table_definition(name))
-        if reply is None or reply.error not in ("", "ResourceInUseException"):
-            raise _Failed(f"the table cannot be made: {reply}")
+        await make_table(client, table_definition(name))
     # The first transaction makes the ledger, for which auto-admin has to live.
     opening = {"TransactItems": [{"Delete": {"TableName": ACCOUNTS, "Key": account(number)}} for number in range(8)]}
     reply = await client.call("TransactWriteItems", opening)
     if reply is None or reply.error:
-        raise _Failed(f"transactions do not work: {reply}")
+        raise Failed(f"transactions do not work: {reply}")
+
+
+async def start(cluster: SimulatedCluster, client: SimulatedClient) -> None:
+    """Start everything and make the bank's tables. Raises Failed."""
+    await started(cluster)
+    await make_tables(client)
     if not await cluster.until(lambda: converged(cluster), START_SECONDS):
-        raise _Failed("the tables are not led everywhere")
-
-
-class _Failed(Exception):  # noqa: N818
-    """The run cannot go on."""
+        raise Failed("the tables are not led everywhere")

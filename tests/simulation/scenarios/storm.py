@@ -1,50 +1,86 @@
-"""The main scenario. Clients work while everything breaks; then all is healed, has to serve, and is checked."""
+"""The main scenario. Clients work while everything breaks; then all is healed, has to serve, and is checked.
+
+The seed decides how large the cluster is and what its table has: a stream, time to live, indexes, and an index that is
+made in the middle of it all.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from unittest.mock import patch
+from random import Random
 
 from tests.simulation.checkers.counters import wrong_counters
-from tests.simulation.checkers.global_indexes import wrong_indexes
+from tests.simulation.checkers.global_indexes import unfinished_indexes, wrong_indexes
 from tests.simulation.checkers.linearizability import Undecided, check_item
+from tests.simulation.checkers.local_indexes import index_differences
 from tests.simulation.checkers.reads import invented_reads, uncommitted_reads
-from tests.simulation.checkers.replicas import committed_values, converged, describe, unequal_replicas
+from tests.simulation.checkers.replicas import committed_values, converged, replicas_of
+from tests.simulation.checkers.streams import expected_changes, wrong_streams
 from tests.simulation.client import SimulatedClient
-from tests.simulation.cluster import SimulatedCluster
-from tests.simulation.faults.storm import DEFAULT_WEIGHTS, Storm
-from tests.simulation.noticed import noticed_errors
+from tests.simulation.faults.storm import JUMP_MAX
+from tests.simulation.scenarios.scenario import (
+    SERVES_AGAIN_SECONDS,
+    Failed,
+    Mutate,
+    Scenario,
+    StormPlan,
+    Tally,
+    make_table,
+    run_scenario,
+)
+from tests.simulation.shape import Shape, draw_shape
+from tests.simulation.simulated_machine import START_OF_TIME
 from tests.simulation.trace import Trace
-from tests.simulation.virtual_loop import run_virtual
+from tests.simulation.workloads.fleeting import ATTRIBUTE, FleetingWorkload
 from tests.simulation.workloads.history import History
-from tests.simulation.workloads.items import ItemWorkload, table_definition
+from tests.simulation.workloads.items import TABLE, ItemWorkload, table_definition
+from tests.simulation.workloads.schema import SchemaWorkload
+from tests.simulation.workloads.streams import StreamReader
 
-START_SECONDS = 10.0
-SERVES_AGAIN_SECONDS = 5.0
-"""Within so long after healing every item can be read and the replicas are equal: it takes 3 to notice that a batch was
-lost, as long for an election and its lease wait."""
+CLOCKS_APART = JUMP_MAX + 3.0
+"""By so many seconds a calendar may be ahead of the true time: it jumped, and drifted since."""
+SWEPT_SECONDS = 40.0
+"""Within so long after healing what has expired is deleted, by the slowest calendar."""
+FILLED_SECONDS = 20.0
+"""Within so long after healing an index that is being made is filled."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a run consists of. `in_memory`: stores in memory rather than LMDB. `indexed`: the table has
-    a global index. `silence`: seconds after which routers
-    give up on a node that says nothing."""
+class Features:
+    """What the table has, and what is done to it meanwhile."""
 
-    seconds: float = 60.0
-    clients: int = 6
-    think: tuple[float, float] = (0.01, 0.2)
-    weights: Mapping[str, float] = field(default_factory=lambda: DEFAULT_WEIGHTS)
-    pause: tuple[float, float] = (0.2, 2.2)
-    in_memory: bool = False
     indexed: bool = False
-    silence: float = 0.5
+    collections: bool = False
+    streamed: bool = False
+    expiring: bool = False
+    reshaped: bool = False
+    """A global index is made during the storm, and perhaps deleted again."""
+
+
+def draw_features(random: Random) -> Features:
+    """Each feature has its chance."""
+    return Features(
+        indexed=random.random() < 0.3,
+        collections=random.random() < 0.3,
+        streamed=random.random() < 0.5,
+        expiring=random.random() < 0.4,
+        reshaped=random.random() < 0.3,
+    )
+
+
+@dataclass(frozen=True)
+class Plan(StormPlan):
+    """What a run consists of. `shape` and `features`: None lets the seed decide."""
+
+    seconds: float = 30.0
+    think: tuple[float, float] = (0.005, 0.1)
+    pause: tuple[float, float] = (0.1, 1.2)
+    shape: Shape | None = None
+    features: Features | None = None
 
 
 @dataclass
@@ -52,17 +88,16 @@ class Outcome:
     """What a run came to."""
 
     seed: int
+    about: str
     violations: list[str]
-    operations: int
-    answered: int
-    faults: Counter[str]
-    messages: int
+    tally: Tally
     trace: Trace
 
     def __str__(self) -> str:
+        tally = self.tally
         return (
-            f"seed {self.seed}: {self.operations} operations ({self.answered} answered), "
-            f"{self.faults.total()} faults, {self.messages} messages, {len(self.violations)} violations"
+            f"seed {self.seed} ({self.about}): {tally.operations} operations ({tally.answered} answered), "
+            f"{tally.faults.total()} faults, {tally.messages} messages, {len(self.violations)} violations"
         )
 
     def report(self) -> str:
@@ -72,113 +107,115 @@ class Outcome:
         )
 
 
-def run_storm(
-    seed: int, plan: Plan | None = None, mutate: Callable[[], AbstractContextManager[object]] = nullcontext
-) -> Outcome:
+def run_storm(seed: int, plan: Plan | None = None, mutate: Mutate = nullcontext) -> Outcome:
     """Run one seed from beginning to end. `mutate` breaks the code under test for the time of the run."""
-    plan = plan or Plan()
-    with tempfile.TemporaryDirectory(prefix="trizone-simulation-", dir=_fast_folder()) as folder, mutate():
-        run = _Run(seed, plan, None if plan.in_memory else Path(folder))
-        # Reports to auto-admin carry the process's id, which would differ from run to run.
-        with patch("os.getpid", return_value=1), noticed_errors() as errors:
-            run_virtual(run.main())
-        run.violations += errors
-    return run.outcome()
+    return run_scenario(lambda folder: _Storm(seed, plan or Plan(), folder), mutate).outcome()
 
 
-def _fast_folder() -> str | None:
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None
-
-
-class _Run:
-    def __init__(self, seed: int, plan: Plan, folder: Path | None) -> None:
-        self._plan = plan
-        self._cluster = SimulatedCluster(seed, folder, silence=plan.silence)
+class _Storm(Scenario):
+    def __init__(self, seed: int, plan: Plan, folder: Path) -> None:
+        super().__init__(seed, plan, plan.shape or draw_shape(Random(f"{seed}/shape")), folder)
+        self._features = plan.features or draw_features(Random(f"{seed}/features"))
         self._history = History(lambda: asyncio.get_running_loop().time())
-        self._clients = [SimulatedClient(self._cluster, f"client-{number}") for number in range(plan.clients)]
-        self._workloads = [
-            ItemWorkload(client, self._history, self._cluster.random(f"{client.name}'s work"))
-            for client in self._clients
-        ]
-        self._storm = Storm(self._cluster, self._clients, weights=plan.weights, pause=plan.pause)
-        self.violations: list[str] = []
+        random = self.cluster.random
+        self._items = [ItemWorkload(client, self._history, random(f"{client.name}'s work")) for client in self.clients]
+        self._fleeting = FleetingWorkload(self._more("fleeting"), self._history, random("fleeting"), _wall)
+        self._reader = StreamReader(self._more("reader"), TABLE, random("reader"))
+        self._schema = SchemaWorkload(self._more("schema"), random("schema"))
+        self._ended = 0.0
+
+    def _more(self, name: str) -> SimulatedClient:
+        client = SimulatedClient(self.cluster, name)
+        self.storm.add_client(client)
+        return client
 
     def outcome(self) -> Outcome:
         """What was found."""
-        return Outcome(
-            seed=self._cluster.seed,
-            violations=self.violations,
-            operations=len(self._history.operations),
-            answered=sum(operation.done is not None for operation in self._history.operations),
-            faults=self._storm.counts,
-            messages=self._cluster.network.messages,
-            trace=self._cluster.trace,
+        operations = self._history.operations
+        events = self.cluster.totals.copy()
+        events["stream records"] = self._reader.records
+        events["indexes made meanwhile"] = self._schema.made
+        features = [name for name in Features.__annotations__ if getattr(self._features, name)]
+        tally = Tally(
+            operations=len(operations),
+            answered=sum(operation.done is not None for operation in operations),
+            messages=self.cluster.network.messages,
+            virtual_seconds=self._ended,
+            faults=self.storm.counts,
+            events=+events,
         )
+        about = "; ".join([str(self.cluster.shape), *([", ".join(features)] if features else [])])
+        return Outcome(self.cluster.seed, about, self.violations, tally, self.cluster.trace)
 
-    async def main(self) -> None:
-        """All phases."""
-        try:
-            await self._start()
-            await self._break()
-            await self._heal()
-            self.violations += self._check()
-        except _Failed as failed:
-            self.violations.append(str(failed))
-        self.violations += [*self._cluster.failures, *self._history.unexpected]
-        await self._cluster.close()
+    async def prepare(self) -> None:
+        features = self._features
+        await make_table(
+            self.clients[0],
+            table_definition(indexed=features.indexed, collections=features.collections, streamed=features.streamed),
+        )
+        if features.expiring:
+            body = {"TableName": TABLE, "TimeToLiveSpecification": {"Enabled": True, "AttributeName": ATTRIBUTE}}
+            reply = await self.clients[0].call("UpdateTimeToLive", body)
+            if reply is None or reply.error:
+                raise Failed(f"time to live cannot be set: {reply}")
 
-    async def _start(self) -> None:
-        cluster = self._cluster
-        cluster.start()
-        if not await cluster.until(lambda: all(router.ready for router in cluster.routers), START_SECONDS):
-            raise _Failed("the routers do not get a catalog")
-        service = cluster.auto_admin.service
-        assert service is not None
-        if not await cluster.until(lambda: service.live_nodes == len(cluster.nodes), START_SECONDS):
-            raise _Failed("the nodes do not report")
-        reply = await self._clients[0].call("CreateTable", table_definition(indexed=self._plan.indexed))
-        if reply is None or reply.error not in ("", "ResourceInUseException"):  # that is the answer to a second try
-            raise _Failed(f"the table cannot be made: {reply}")
-        if not await cluster.until(lambda: converged(cluster), START_SECONDS):
-            raise _Failed("the new table is not led everywhere")
+    def work(self) -> Sequence[Callable[[], Awaitable[None]]]:
+        steps: list[Callable[[], Awaitable[None]]] = [workload.step for workload in self._items]
+        if self._features.streamed:
+            steps.append(self._reader.step)
+        if self._features.expiring:
+            steps.append(self._fleeting.step)
+        if self._features.reshaped:
+            steps.append(self._change_schema)
+        return steps
 
-    async def _break(self) -> None:
-        over = asyncio.Event()
+    async def _change_schema(self) -> None:
+        await self._schema.step()
+        await asyncio.sleep(0.5)
 
-        async def work(workload: ItemWorkload) -> None:
-            random = self._cluster.random(f"pause {self._workloads.index(workload)}")
-            while not over.is_set():
-                await workload.step()
-                await asyncio.sleep(random.uniform(*self._plan.think))
-
-        working = [asyncio.ensure_future(work(workload)) for workload in self._workloads]
-        await self._storm.run(self._plan.seconds)
-        over.set()
-        await self._storm.heal()
-        await asyncio.wait(working)
-        for task in working:
-            task.result()
-
-    async def _heal(self) -> None:
-        """The clients are done by now, which took them no longer than their patience. Nothing may be out of order."""
-        cluster = self._cluster
-        if not await cluster.until(lambda: converged(cluster), SERVES_AGAIN_SECONDS):
-            raise _Failed(
-                f"{SERVES_AGAIN_SECONDS} s after healing not every partition serves with equal replicas:\n"
-                + describe(cluster)
-            )
-        if self._plan.indexed and not await cluster.until(self._indexes_are_right, SERVES_AGAIN_SECONDS):
-            raise _Failed("\n".join(wrong_indexes(cluster)) or "the index's partitions do not come to rest")
-        for workload in self._workloads:
+    async def look(self) -> None:
+        features, cluster = self._features, self.cluster
+        for workload in self._items:
             for key in workload.all_keys():
                 if not await workload.read(key, consistent=True):
-                    raise _Failed(f"{key} cannot be read after healing")
+                    raise Failed(f"{key} cannot be read after healing")
+        if features.expiring:
+            await self._look_at_fleeting()
+        if features.indexed or features.reshaped:
+            if not await cluster.until(lambda: not any(unfinished_indexes(cluster)), FILLED_SECONDS):
+                raise Failed("\n".join(unfinished_indexes(cluster)))
+            if not await cluster.until(self._indexes_are_right, SERVES_AGAIN_SECONDS):
+                raise Failed("\n".join(wrong_indexes(cluster)) or "the index's partitions do not come to rest")
+        await self.settled(SERVES_AGAIN_SECONDS)
+        if features.streamed:
+            await self._reader.drain(20)
+        self._ended = asyncio.get_running_loop().time()
+
+    async def _look_at_fleeting(self) -> None:
+        """What has expired by the slowest calendar is gone soon."""
+        overdue = [key for key, until in self._fleeting.until.items() if until < _wall() - CLOCKS_APART]
+        deadline = asyncio.get_running_loop().time() + SWEPT_SECONDS
+        for key in overdue:
+            answered, found = await self._fleeting.read(key)
+            while found is not None and asyncio.get_running_loop().time() < deadline:
+                await asyncio.sleep(1.0)
+                answered, found = await self._fleeting.read(key)
+            if not answered or found is not None:
+                raise Failed(f"{key} has expired, and {'is still there' if answered else 'cannot be read'}")
+        for key in self._fleeting.until:
+            if not (await self._fleeting.read(key))[0]:
+                raise Failed(f"{key} cannot be read after healing")
+        self._fleeting.note_deletions(CLOCKS_APART)
 
     def _indexes_are_right(self) -> bool:
-        return converged(self._cluster) and not any(wrong_indexes(self._cluster))
+        return converged(self.cluster) and not any(wrong_indexes(self.cluster))
 
-    def _check(self) -> Iterator[str]:
-        operations = self._history.operations
+    def check(self) -> None:
+        self.violations += self._violations()
+        self.violations += [*self._history.unexpected, *self._reader.wrong, *self._schema.wrong]
+
+    def _violations(self) -> Iterator[str]:
+        operations, cluster = self._history.operations, self.cluster
         for key, of_key in self._history.strong_by_key():
             try:
                 if stuck := check_item(of_key):
@@ -187,9 +224,16 @@ class _Run:
                 yield f"{key}: {undecided}"
         yield from wrong_counters(operations)
         yield from invented_reads(operations)
-        yield from uncommitted_reads(operations, committed_values(self._cluster))
-        yield from unequal_replicas(self._cluster)
+        yield from uncommitted_reads(operations, committed_values(cluster, TABLE))
+        if self._features.streamed:
+            yield from wrong_streams(expected_changes(cluster, TABLE), self._reader.read)
+        if self._features.collections:
+            for members in replicas_of(cluster).values():
+                for hosted in members:
+                    if (schema := hosted.partition.applied_schema) is not None and schema.name == TABLE:
+                        yield from index_differences(hosted.store, schema)
 
 
-class _Failed(Exception):  # noqa: N818
-    """The run cannot go on."""
+def _wall() -> float:
+    """The true time of the calendar."""
+    return START_OF_TIME + asyncio.get_running_loop().time()

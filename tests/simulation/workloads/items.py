@@ -1,6 +1,8 @@
-"""The mixed workload: registers, counters, versioned items, and items that are written once in batches.
+"""The mixed workload: registers, counters, versioned items, items that are written once in batches, and shelves.
 
-Every value written is unique, so that a value that is read names the write that it came from.
+Every value written is unique, so that a value that is read names the write that it came from. A shelf is a collection
+of registers with one partition key, which are read by Query. The name of an item is its partition key, with
+"/" and its sort key if it is on a shelf.
 """
 
 from __future__ import annotations
@@ -17,8 +19,13 @@ TABLE = "items"
 REGISTERS = 4
 COUNTERS = 2
 VERSIONED = 3
+SHELVES = 2
+PLACES = 4
+"""On each shelf."""
 BATCH_MAX = 5
 
+_ALONE = "-"
+"""The sort key of an item that is not on a shelf."""
 _CONDITION_FAILED = "ConditionalCheckFailedException"
 _PADDING = 200
 """Bytes by which items are made longer."""
@@ -43,6 +50,8 @@ class ItemWorkload:
             (1, self._delete),
             (2, self._batch_write),
             (2, self._batch_get),
+            (3, self._query),
+            (1, self._scan),
         ]
 
     async def step(self) -> None:
@@ -65,7 +74,7 @@ class ItemWorkload:
         reply = await self._call("GetItem", body)
         if reply is None:
             return False
-        found = _value(reply.body.get("Item"))
+        found = value_of(reply.body.get("Item"))
         self._history.end(operation, done=True, found=found)
         if consistent:
             self._known[key] = found
@@ -78,11 +87,46 @@ class ItemWorkload:
         reply = await self._call("BatchGetItem", {"RequestItems": wanted})
         if reply is None:
             return
-        found = {item["k"]["S"]: _value(item) for item in reply.body["Responses"].get(TABLE, [])}
-        left = [key["k"]["S"] for key in reply.body["UnprocessedKeys"].get(TABLE, {}).get("Keys", [])]
+        found = {name_of(item): value_of(item) for item in reply.body["Responses"].get(TABLE, [])}
+        left = [name_of(key) for key in reply.body["UnprocessedKeys"].get(TABLE, {}).get("Keys", [])]
         for operation in operations:
             if operation.key not in left:
                 self._history.end(operation, done=True, found=found.get(operation.key))
+
+    async def _query(self) -> None:
+        """Some places of a shelf, in either direction, in pages of any size: a read of each item in that range."""
+        shelf = f"shelf-{self._random.randrange(SHELVES)}"
+        low, high = sorted(self._random.choices(range(PLACES), k=2))
+        consistent = self._random.random() < 0.7
+        names = [f"{shelf}/{place}" for place in range(low, high + 1)]
+        body: dict[str, Any] = {
+            "KeyConditionExpression": "k = :k AND s BETWEEN :low AND :high",
+            "ExpressionAttributeValues": {":k": {"S": shelf}, ":low": {"S": str(low)}, ":high": {"S": str(high)}},
+            "ScanIndexForward": self._random.random() < 0.5,
+        }
+        if self._random.random() < 0.3:
+            body["Limit"] = self._random.randint(1, 3)
+        await self._read_pages("Query", body, names, consistent=consistent)
+
+    async def _scan(self) -> None:
+        """Everything, which is a read of each item that all share."""
+        await self._read_pages("Scan", {}, self._shared(), consistent=True)
+
+    async def _read_pages(self, operation: str, asked: dict[str, Any], names: list[str], *, consistent: bool) -> None:
+        begin = self._history.begin
+        operations = [begin(self._client.name, name, "get", consistent=consistent) for name in names]
+        body = {"TableName": TABLE, "ConsistentRead": consistent, **asked}
+        found: dict[str, Value] = {}
+        while True:
+            reply = await self._call(operation, body)
+            if reply is None:
+                return
+            found.update({name_of(item): value_of(item) for item in reply.body["Items"]})
+            if "LastEvaluatedKey" not in reply.body:
+                break
+            body = {**body, "ExclusiveStartKey": reply.body["LastEvaluatedKey"]}
+        for each in operations:
+            self._history.end(each, done=True, found=found.get(each.key))
 
     # --- writes ---
 
@@ -95,7 +139,7 @@ class ItemWorkload:
             body["ReturnValues"] = "ALL_OLD"
         reply = await self._call("PutItem", body)
         if reply is not None:
-            self._done(operation, reply, _value(reply.body.get("Attributes")) if wants_old else UNKNOWN)
+            self._done(operation, reply, value_of(reply.body.get("Attributes")) if wants_old else UNKNOWN)
 
     async def _delete(self) -> None:
         key = self._register()
@@ -103,7 +147,7 @@ class ItemWorkload:
         reply = await self._call("DeleteItem", {"TableName": TABLE, "Key": _key(key), "ReturnValues": "ALL_OLD"})
         if reply is None:
             return
-        found = _value(reply.body.get("Attributes"))
+        found = value_of(reply.body.get("Attributes"))
         self._done(operation, reply, found)
         if found is None:
             self._still_possible(operation, reply)
@@ -142,7 +186,7 @@ class ItemWorkload:
         if reply is None:
             return
         if reply.error:
-            self._history.end(operation, done=False, found=_value(reply.body.get("Item")))
+            self._history.end(operation, done=False, found=value_of(reply.body.get("Item")))
             self._still_possible(operation, reply)
         else:
             self._done(operation, reply, expected)
@@ -160,7 +204,7 @@ class ItemWorkload:
         reply = await self._call("BatchWriteItem", {"RequestItems": {TABLE: puts}})
         if reply is None:
             return
-        left = [put["PutRequest"]["Item"]["k"]["S"] for put in reply.body["UnprocessedItems"].get(TABLE, [])]
+        left = [name_of(put["PutRequest"]["Item"]) for put in reply.body["UnprocessedItems"].get(TABLE, [])]
         for operation in operations:
             if operation.key not in left:
                 self._done(operation, reply, UNKNOWN)
@@ -192,18 +236,24 @@ class ItemWorkload:
 
     def all_keys(self) -> list[str]:
         """The items that all clients write, and this client's own."""
+        return [*self._shared(), *self._batched]
+
+    def _shared(self) -> list[str]:
         shared = [f"register-{number}" for number in range(REGISTERS)]
         shared += [f"counter-{number}" for number in range(COUNTERS)]
         shared += [f"versioned-{number}" for number in range(VERSIONED)]
-        return [*shared, *self._batched]
+        shared += [f"shelf-{shelf}/{place}" for shelf in range(SHELVES) for place in range(PLACES)]
+        return shared
 
     def _register(self) -> str:
+        if self._random.random() < 0.4:
+            return f"shelf-{self._random.randrange(SHELVES)}/{self._random.randrange(PLACES)}"
         return f"register-{self._random.randrange(REGISTERS)}"
 
     def _any_key(self) -> str:
         if self._batched and self._random.random() < 0.2:
             return self._random.choice(self._batched)
-        return self._random.choice(self.all_keys()[: REGISTERS + COUNTERS + VERSIONED])
+        return self._random.choice(self._shared())
 
     def _token(self) -> str:
         return f"{self._client.name}.{next(self._numbers)}"
@@ -212,31 +262,51 @@ class ItemWorkload:
         return {**_key(key), "v": {"S": token}, "padding": {"S": "x" * self._random.randrange(_PADDING)}}
 
 
-def table_definition(*, indexed: bool = False) -> dict[str, Any]:
-    """The body of CreateTable. `indexed`: with a global index in which every write of a value moves the item."""
+def table_definition(*, indexed: bool = False, streamed: bool = False, collections: bool = False) -> dict[str, Any]:
+    """The body of CreateTable. `indexed`: with a global index in which every write of a value moves the item.
+    `collections`: with a local one. `streamed`: with a stream."""
     definition: dict[str, Any] = {
         "TableName": TABLE,
-        "AttributeDefinitions": [{"AttributeName": "k", "AttributeType": "S"}],
-        "KeySchema": [{"AttributeName": "k", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("k", "s")],
+        "KeySchema": [{"AttributeName": "k", "KeyType": "HASH"}, {"AttributeName": "s", "KeyType": "RANGE"}],
         "BillingMode": "PAY_PER_REQUEST",
     }
-    if indexed:
+    if indexed or collections:
         definition["AttributeDefinitions"].append({"AttributeName": "v", "AttributeType": "S"})
-        keys = [{"AttributeName": "v", "KeyType": "HASH"}]
-        definition["GlobalSecondaryIndexes"] = [
-            {"IndexName": "by_value", "KeySchema": keys, "Projection": {"ProjectionType": "ALL"}}
+    if indexed:
+        definition["GlobalSecondaryIndexes"] = [global_index("by_value")]
+    if collections:
+        keys = [{"AttributeName": "k", "KeyType": "HASH"}, {"AttributeName": "v", "KeyType": "RANGE"}]
+        definition["LocalSecondaryIndexes"] = [
+            {"IndexName": "by_local_value", "KeySchema": keys, "Projection": {"ProjectionType": "KEYS_ONLY"}}
         ]
+    if streamed:
+        definition["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
     return definition
 
 
-def _key(key: str) -> dict[str, Any]:
-    return {"k": {"S": key}}
+def global_index(name: str) -> dict[str, Any]:
+    """A global index by value."""
+    keys = [{"AttributeName": "v", "KeyType": "HASH"}]
+    return {"IndexName": name, "KeySchema": keys, "Projection": {"ProjectionType": "ALL"}}
 
 
-def _value(item: dict[str, Any] | None) -> Value:
+def name_of(item: dict[str, Any]) -> str:
+    """The name of an item, from its key."""
+    partition, place = item["k"]["S"], item["s"]["S"]
+    return partition if place == _ALONE else f"{partition}/{place}"
+
+
+def value_of(item: dict[str, Any] | None) -> Value:
+    """What is told apart of an item."""
     if not item:
         return None
     if "n" in item:
         return int(item["n"]["N"])
     token: str = item["v"]["S"]
     return token
+
+
+def _key(name: str) -> dict[str, Any]:
+    partition, _, place = name.partition("/")
+    return {"k": {"S": partition}, "s": {"S": place or _ALONE}}

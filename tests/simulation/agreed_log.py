@@ -1,0 +1,52 @@
+"""What the replicas of each partition agreed on: every entry that any of them ever applied.
+
+No two may apply different entries at one position, at whatever time; and as logs are trimmed, only this remembers
+everything that a partition's rows have to add up to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
+from replication.messages import Entry
+from storagenode.hosted import HostedReplica
+
+
+class AgreedLog:
+    """The entries of every partition. `wrong`: what was applied differently."""
+
+    def __init__(self) -> None:
+        self.wrong: list[str] = []
+        self._entries: dict[int, dict[int, Entry]] = {}
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """See what is applied, as long as this holds."""
+        apply = HostedReplica._apply
+
+        def applied(hosted: HostedReplica, entries: tuple[Entry, ...]) -> None:
+            self._note(hosted, entries)
+            apply(hosted, entries)
+
+        with patch.object(HostedReplica, "_apply", applied):
+            yield
+
+    def _note(self, hosted: HostedReplica, entries: tuple[Entry, ...]) -> None:
+        known = self._entries.setdefault(hosted.partition_id, {})
+        for entry in entries:
+            agreed = known.setdefault(entry.position, entry)
+            if agreed is not entry and agreed != entry and len(self.wrong) < 10:
+                self.wrong.append(
+                    f"partition {hosted.partition_id}: replica {hosted.replica.replica} applies {entry}, and {agreed} "
+                    "was applied before"
+                )
+
+    def of(self, partition: int, position: int) -> tuple[Entry, ...]:
+        """The entries of a partition up to `position`. Raises LookupError if one was never applied anywhere."""
+        known = self._entries.get(partition, {})
+        try:
+            return tuple([known[at] for at in range(1, position + 1)])
+        except KeyError as error:
+            raise LookupError(f"nobody applied position {error} of partition {partition}") from None

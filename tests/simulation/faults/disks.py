@@ -1,0 +1,85 @@
+"""Faults of disks: full, failing, stalled, forgetting, damaged.
+
+What loses something for good (wiped disks, flipped bits) happens in one zone of a run alone: a majority of each
+partition keeps its disk, which is what the promise rests on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster import NodeMember
+    from tests.simulation.faults.storm import Storm
+
+
+async def full_disk(storm: Storm) -> None:
+    """Some nodes have no room left, or hardly any."""
+    nodes = storm.random.sample(storm.cluster.nodes, storm.random.choice((1, 1, 1, 2, len(storm.cluster.nodes))))
+    for node in nodes:
+        node.disk.fill(storm.random.choice((0, 5_000, 100_000)))
+    if await storm.last(1.0, 6.0):
+        for node in nodes:
+            node.disk.capacity = None
+
+
+async def failing_disk(storm: Storm) -> None:
+    """A disk answers with EIO, once or for a while. The node ends, and comes back again and again."""
+    node = storm.node()
+    operation = storm.random.choice(("sync", "sync", "write", "read"))
+    node.fail_at(operation, storm.random.randrange(20), lasting=storm.random.random() < 0.3)
+    if await storm.last(0.5, 5.0):
+        node.disk.fault = None
+
+
+async def stalled_disk(storm: Storm) -> None:
+    """Nothing that a node asks of its disk ends for a while, up to 10 s; or only its log stands still: it goes on to
+    answer heartbeats, and cannot write."""
+    node = storm.node()
+    executors = node.executors if storm.random.random() < 0.5 else node.executors[:1]
+    seconds = storm.random.choice((1.5, 4.0, 10.0))
+    for executor in executors:
+        executor.stall()
+    await storm.last(seconds, seconds)
+    for executor in executors:
+        executor.resume()
+
+
+async def failed_sync_then_power_loss(storm: Storm) -> None:
+    """A sync fails; what it should have brought to the platter seems to be there until power is lost."""
+    node = storm.node()
+    node.fail_at("sync", storm.random.randrange(5), lasting=False)
+    await storm.last(0.3, 1.5)
+    node.disk.fault = None
+    if node.down:
+        node.start()
+        await storm.last(0.05, 1.0)
+    await node.crash(power_lost=True)
+
+
+async def flipped_bit_in_a_snapshot(storm: Storm) -> None:
+    """A bit of a snapshot turns over while nobody looks; then its node needs it."""
+    node = unlucky_node(storm)
+    names = [name for name in node.disk.files() if "/snapshots/" in name]
+    if not names:
+        return
+    path = storm.random.choice(names)
+    if size := node.disk.size_of(path):
+        node.disk.flip_bit(path, storm.random.randrange(size), storm.random.randrange(8))
+    if storm.random.random() < 0.6:
+        await node.crash(power_lost=True)
+
+
+def unlucky_node(storm: Storm) -> NodeMember:
+    """A node of the one zone whose disks may lose something for good."""
+    return storm.random.choice([node for node in storm.cluster.nodes if node.zone == storm.unlucky_zone])
+
+
+KINDS: Final[dict[str, Callable[[Storm], Coroutine[Any, Any, None]]]] = {
+    "full disk": full_disk,
+    "failing disk": failing_disk,
+    "stalled disk": stalled_disk,
+    "failed sync, then power loss": failed_sync_then_power_loss,
+    "flipped bit in a snapshot": flipped_bit_in_a_snapshot,
+}

@@ -1,0 +1,175 @@
+"""What all scenarios have in common: a cluster comes up, clients work while a storm breaks things, all is healed and
+has to serve again, and then it is checked."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from unittest.mock import patch
+
+from tests.simulation.checkers.replicas import converged, describe, unequal_replicas
+from tests.simulation.client import SimulatedClient
+from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.faults.storm import DEFAULT_WEIGHTS, Storm
+from tests.simulation.noticed import noticed_errors
+from tests.simulation.shape import Shape
+from tests.simulation.virtual_loop import run_virtual
+
+START_SECONDS = 10.0
+SERVES_AGAIN_SECONDS = 5.0
+"""Within so long after healing every item can be read and the replicas are equal: it takes 3 to notice that a batch was
+lost, as long for an election and its lease wait."""
+
+Mutate = Callable[[], AbstractContextManager[object]]
+
+
+class Failed(Exception):  # noqa: N818
+    """The run cannot go on."""
+
+
+@dataclass(frozen=True)
+class StormPlan:
+    """How long the storm is, and who works in it. `pause`: seconds between two faults, `think`: between two requests of
+    a client, `silence`: after which routers give up on a node that says nothing. `in_memory`: stores in memory rather
+    than LMDB."""
+
+    seconds: float = 30.0
+    clients: int = 6
+    think: tuple[float, float] = (0.01, 0.2)
+    weights: Mapping[str, float] = field(default_factory=lambda: DEFAULT_WEIGHTS)
+    pause: tuple[float, float] = (0.2, 2.2)
+    in_memory: bool = False
+    silence: float = 0.5
+
+
+class Scenario(ABC):
+    """One run of one seed. `violations`: what was found."""
+
+    def __init__(self, seed: int, plan: StormPlan, shape: Shape, folder: Path) -> None:
+        self.violations: list[str] = []
+        self._plan = plan
+        self.cluster = SimulatedCluster(seed, None if plan.in_memory else folder, silence=plan.silence, shape=shape)
+        self.clients = [SimulatedClient(self.cluster, f"client-{number}") for number in range(plan.clients)]
+        self.storm = Storm(self.cluster, self.clients, weights=plan.weights, pause=plan.pause)
+
+    @abstractmethod
+    async def prepare(self) -> None:
+        """Make the tables; everything is up. Raises Failed."""
+
+    @abstractmethod
+    def work(self) -> Sequence[Callable[[], Awaitable[None]]]:
+        """What each client does again and again: one step."""
+
+    @abstractmethod
+    async def look(self) -> None:
+        """All is healed and serves: what has to come right now? Raises Failed."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Add to `violations` what the histories and the replicas' rows show."""
+
+    async def main(self) -> None:
+        """All phases."""
+        try:
+            await started(self.cluster)
+            await self.prepare()
+            if not await self.cluster.until(lambda: converged(self.cluster), START_SECONDS):
+                raise Failed("the new tables are not led everywhere")
+            await self._break()
+            await self.settled(SERVES_AGAIN_SECONDS)
+            await self.look()
+            self.violations += unequal_replicas(self.cluster)
+            self.check()
+        except Failed as failed:
+            self.violations.append(str(failed))
+        self.violations += self.cluster.failures
+        await self.cluster.close()
+
+    async def _break(self) -> None:
+        over = asyncio.Event()
+
+        async def work(number: int, step: Callable[[], Awaitable[None]]) -> None:
+            random = self.cluster.random(f"pause {number}")
+            while not over.is_set():
+                await step()
+                await asyncio.sleep(random.uniform(*self._plan.think))
+
+        working = [asyncio.ensure_future(work(number, step)) for number, step in enumerate(self.work())]
+        await self.storm.run(self._plan.seconds)
+        over.set()
+        await self.storm.heal()
+        await asyncio.wait(working)  # which takes them no longer than their patience
+        for task in working:
+            task.result()
+
+    async def settled(self, seconds: float) -> None:
+        """Wait until every partition serves with equal replicas. Raises Failed."""
+        if not await self.cluster.until(lambda: converged(self.cluster), seconds):
+            raise Failed(
+                f"{seconds:g} s after healing not every partition serves with equal replicas:\n{describe(self.cluster)}"
+            )
+
+
+async def started(cluster: SimulatedCluster) -> None:
+    """Start everything. Raises Failed."""
+    cluster.start()
+    if not await cluster.until(lambda: all(router.ready for router in cluster.routers), START_SECONDS):
+        raise Failed("the routers do not get a catalog")
+    service = cluster.auto_admin.service
+    assert service is not None
+    if not await cluster.until(lambda: service.live_nodes == len(cluster.nodes), START_SECONDS):
+        raise Failed("the nodes do not report")
+
+
+async def make_table(client: SimulatedClient, definition: dict[str, Any]) -> None:
+    """Make a table. Raises Failed."""
+    reply = await client.call("CreateTable", definition)
+    if reply is None or reply.error not in ("", "ResourceInUseException"):  # that is the answer to a second try
+        raise Failed(f"the table cannot be made: {reply}")
+
+
+@dataclass
+class Tally:
+    """What a run came to, in numbers that can be added up."""
+
+    operations: int = 0
+    answered: int = 0
+    messages: int = 0
+    virtual_seconds: float = 0.0
+    faults: Counter[str] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)
+    """Elections, snapshots and the like."""
+
+    def add(self, other: Tally) -> None:
+        """Add another run's."""
+        self.operations += other.operations
+        self.answered += other.answered
+        self.messages += other.messages
+        self.virtual_seconds += other.virtual_seconds
+        self.faults += other.faults
+        self.events += other.events
+
+
+R = TypeVar("R", bound=Scenario)
+
+
+def run_scenario(make: Callable[[Path], R], mutate: Mutate = nullcontext) -> R:
+    """Run a scenario from beginning to end. `mutate` breaks the code under test for the time of the run."""
+    with tempfile.TemporaryDirectory(prefix="trizone-simulation-", dir=_fast_folder()) as folder, mutate():
+        run = make(Path(folder))
+        # Reports to auto-admin carry the process's id, which would differ from run to run.
+        with patch("os.getpid", return_value=1), noticed_errors() as errors, run.cluster.agreed.watch():
+            run_virtual(run.main())
+        run.violations += errors
+    return run
+
+
+def _fast_folder() -> str | None:
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
