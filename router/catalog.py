@@ -1,14 +1,16 @@
 """This router's copy of catalog and topology: followed by a watch on auto-admin, asked for where a table is missing.
 
-Auto-admin may be dead for any time: the copy stays in use, and storage nodes give theirs (`Node/Catalog`) to a router
-that starts meanwhile. Of several copies the highest (epoch, version) counts.
+Of auto-admin's members only the one that leads tells and takes changes; the others name it. All may be dead for any
+time: the copy stays in use, and storage nodes give theirs (`Node/Catalog`) to a router that starts meanwhile. Of
+several copies the highest (epoch, version) counts.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Container, Iterable
+from contextlib import suppress
 
 from google.protobuf.message import DecodeError
 from msgspec import MsgspecError
@@ -25,6 +27,8 @@ BACKOFF_MAX = 2.0
 REFRESH_TIMEOUT = 0.3
 """Seconds that a request waits for a newer catalog before it is answered from the one at hand."""
 CHANGE_TIMEOUT = 15.0
+ELECTION_PAUSE = 0.2
+"""Seconds between two rounds of auto-admin's members while none of them leads."""
 VISIBLE_TIMEOUT = 5.0
 
 _STATUS = {"InternalServerError": 500, "ServiceUnavailable": 503}
@@ -51,15 +55,16 @@ class Catalog:
         self._transport = transport
         self._cluster_id = cluster_id
         self._auto_admins = list(auto_admins)
+        self._leader = ""  # the member that led last, as far as is known
         self._seeds = list(seeds)
         self._record = record
+        self.regions: tuple[str, ...] = ()
+        """Where global tables may have replicas."""
         self._topology = Topology(cluster_id)
         self._changed: dict[asyncio.Future[None], None] = {}  # in order, so that a simulation repeats itself
         self._refreshing: asyncio.Task[None] | None = None
         self._following: asyncio.Task[None] | None = None
         self._stream: Stream | None = None
-        self.regions: tuple[str, ...] = ()
-        """Where global tables may have replicas."""
 
     @property
     def topology(self) -> Topology:
@@ -153,20 +158,54 @@ class Catalog:
         return await self._change_table("Admin/DeleteTable", admin_pb2.TableRequest(name=table_name(name)))
 
     async def _change_table(self, method: str, request: admin_pb2.TableRequest) -> Table:
+        """Ask the members until one has done it, for as long as one of them is alive that waits for a leader."""
         request.cluster_id = self._cluster_id
-        for address in list(self._auto_admins):
+        message = request.SerializeToString()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CHANGE_TIMEOUT):
+                while (round_ := await self._change_round(method, message)) is not None:
+                    if isinstance(round_, Table):
+                        return round_
+                    await asyncio.sleep(ELECTION_PAUSE)
+        raise unavailable("No auto-admin answers: tables cannot be changed now, reads and writes go on")
+
+    async def _change_round(self, method: str, message: bytes) -> Table | bool | None:
+        """Ask each member once: the table, True when there is only no leader, None when nobody answers."""
+        electing: bool | None = None
+        asked: dict[str, None] = {}
+        while (address := self._next_member(asked)) is not None:
+            asked[address] = None
             try:
-                answer = await self._transport.call(address, method, request.SerializeToString(), CHANGE_TIMEOUT)
+                answer = await self._transport.call(address, method, message, CHANGE_TIMEOUT)
                 reply = admin_pb2.TableReply.FromString(answer)
             except (TransportError, OSError, DecodeError) as error:
                 _log.warning("auto-admin %s did not answer %s: %s", address, method, error)
+                self._leads_no_more(address)
                 continue
+            if reply.not_leader:
+                electing = True
+                self._leads_no_more(address, reply.leader)
+                continue
+            self._leader = address
             if reply.error_type:
                 raise ApiError(reply.error_type, reply.error_message, status=_STATUS.get(reply.error_type, 400))
             if not await self.wait_for(reply.epoch, reply.version, REFRESH_TIMEOUT):
                 await self.refresh()
             return table_from_wire(reply.table).table
-        raise unavailable("No auto-admin answers: tables cannot be changed now, reads and writes go on")
+        return electing
+
+    def _next_member(self, asked: Container[str]) -> str | None:
+        """The member to be asked next: the leader first, if one is known."""
+        return next((address for address in self._members() if address not in asked), None)
+
+    def _members(self) -> list[str]:
+        """Auto-admin's members, the leader first, if one is known."""
+        return list(dict.fromkeys(filter(None, (self._leader, *self._auto_admins))))
+
+    def _leads_no_more(self, address: str, leader: str = "") -> None:
+        """The member at `address` does not lead; perhaps that at `leader` does."""
+        if leader or self._leader == address:
+            self._leader = leader
 
     # --- following ---
 
@@ -186,7 +225,9 @@ class Catalog:
 
     async def _watch_any(self) -> bool:
         """Follow the first auto-admin that has something to tell; False when there was none."""
-        for address in self._auto_admins:
+        asked: dict[str, None] = {}
+        while (address := self._next_member(asked)) is not None:
+            asked[address] = None
             if await self._watch(address):
                 return True
         return False
@@ -199,8 +240,10 @@ class Catalog:
             stream = await self._transport.open_stream(address, "Admin/Watch")
             await stream.send(self._watch_request(self._topology.version))
             while (message := await stream.receive()) is not None:
+                if self._is_elsewhere(address, message):
+                    break
                 heard = True
-                self._stream = stream
+                self._stream, self._leader = stream, address
                 if not self._take(message):
                     await stream.send(self._watch_request(0))
         except (TransportError, OSError) as error:
@@ -215,6 +258,16 @@ class Catalog:
         return admin_pb2.WatchRequest(
             cluster_id=self._cluster_id, epoch=self._topology.epoch, version=version, router=self._record
         ).SerializeToString()
+
+    def _is_elsewhere(self, address: str, message: bytes) -> bool:
+        """Whether a member said in place of an update that it does not lead."""
+        try:
+            update = common_pb2.CatalogUpdate.FromString(message)
+        except DecodeError:
+            return False
+        if update.not_leader:
+            self._leads_no_more(address, update.leader)
+        return update.not_leader
 
     def _take(self, message: bytes) -> bool:
         """Take an update in; False when it does not fit what this router has, so that the whole is needed."""
@@ -252,10 +305,7 @@ class Catalog:
     async def _ask(self) -> None:
         request = self._watch_request(self._topology.version)
 
-        def ask(address: str) -> Awaitable[bytes]:
-            return self._transport.call(address, "Admin/Refresh", request, REFRESH_TIMEOUT)
-
-        if not await self._first(self._auto_admins, ask) and not self._topology.version:
+        if not await self._ask_members(request) and not self._topology.version:
             await self._ask_nodes()
 
     async def _ask_nodes(self) -> None:
@@ -271,19 +321,21 @@ class Catalog:
 
         await asyncio.gather(*(ask(address) for address in sorted(addresses)))
 
-    async def _first(self, addresses: Iterable[str], ask: Callable[[str], Awaitable[bytes]]) -> bool:
-        """Ask one after the other until one answers, `REFRESH_TIMEOUT` seconds at the most."""
-        try:
+    async def _ask_members(self, request: bytes) -> bool:
+        """Ask one after the other until the one that leads answers, `REFRESH_TIMEOUT` seconds at the most."""
+        asked: dict[str, None] = {}
+        with suppress(TimeoutError):
             async with asyncio.timeout(REFRESH_TIMEOUT):
-                for address in list(addresses):
+                while (address := self._next_member(asked)) is not None:
+                    asked[address] = None
                     try:
-                        self._take(await ask(address))
+                        answer = await self._transport.call(address, "Admin/Refresh", request, REFRESH_TIMEOUT)
                     except (TransportError, OSError) as error:
                         _log.debug("auto-admin %s did not answer: %s", address, error)
-                    else:
+                        continue
+                    if not self._is_elsewhere(address, answer):
+                        self._take(answer)
                         return True
-        except TimeoutError:
-            pass
         return False
 
 

@@ -34,13 +34,14 @@ class SessionHost(Protocol):
 
 
 class AdminSession:
-    """Keeps one stream to whichever auto-admin answers."""
+    """Keeps one stream to the member of auto-admin that leads; the others say who that is, and end the stream."""
 
     def __init__(self, host: SessionHost, transport: Transport, addresses: Sequence[str], interval: float) -> None:
         self._host = host
         self._transport = transport
         self._addresses = addresses
         self._interval = interval
+        self._leader = ""  # the member that led last, as far as is known
         self._changed = asyncio.Event()
 
     def changed(self) -> None:
@@ -50,21 +51,26 @@ class AdminSession:
     async def run(self) -> None:
         """Report until cancelled."""
         while True:
-            for address in self._addresses:
+            for address in list(dict.fromkeys(filter(None, (self._leader, *self._addresses)))):
                 try:
                     stream = await self._transport.open_stream(address, METHOD)
                 except TransportError as error:
                     _log.debug("no session with auto-admin at %s: %s", address, error)
                 else:
-                    await self._serve(stream)
+                    await self._serve(address, stream)
             await self._host.sleep(RECONNECT_SECONDS)
 
-    async def _serve(self, stream: Stream) -> None:
+    async def _serve(self, address: str, stream: Stream) -> None:
         reporter = asyncio.ensure_future(self._report(stream))
         ticker = asyncio.ensure_future(self._tick())
         try:
             while (message := await stream.receive()) is not None:
-                self._host.take_catalog(common_pb2.CatalogUpdate.FromString(message))
+                update = common_pb2.CatalogUpdate.FromString(message)
+                if update.not_leader:
+                    self._leader = update.leader
+                    break
+                self._leader = address
+                self._host.take_catalog(update)
         finally:
             reporter.cancel()
             ticker.cancel()

@@ -279,3 +279,47 @@ async def test_without_auto_admin_tables_cannot_be_changed(world: World) -> None
     with pytest.raises(ApiError) as raised:
         await world.catalog.delete_table("t")
     assert (raised.value.type, raised.value.status) == ("ServiceUnavailable", 503)
+
+
+def elsewhere(leader: str = "") -> bytes:
+    """What a member that does not lead says in place of the catalog."""
+    return common_pb2.CatalogUpdate(cluster_id=CLUSTER, not_leader=True, leader=leader).SerializeToString()
+
+
+async def test_the_watch_is_on_the_member_that_leads(world: World) -> None:
+    follower = await world.admin(elsewhere("b:1"))
+    leader = await world.admin(update(3, "one"), "b:1")
+    world.catalog.start()
+    assert await world.seen(3)
+    assert len(leader.watches) == 1
+    assert len(follower.watches) == 1
+    await world.servers[1].stop()
+    follower.whole = update(4, "one", "two", from_version=3)  # the other one leads now
+    assert await world.seen(4)
+    assert world.catalog.watching
+
+
+async def test_refresh_asks_the_member_that_leads(world: World) -> None:
+    await world.admin(elsewhere())
+    await world.admin(update(3, "one"), "b:1")
+    await world.catalog.refresh()
+    assert world.catalog.topology.version == 3
+
+
+async def test_a_change_goes_to_the_member_that_leads_and_waits_for_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ELECTION_PAUSE", 0.001)
+    follower = await world.admin(elsewhere())
+    candidate = await world.admin(update(5, "one"), "b:1")
+    follower.answer = admin_pb2.TableReply(not_leader=True, leader="b:1")
+    candidate.answer = admin_pb2.TableReply(not_leader=True)
+    changing = asyncio.create_task(world.catalog.create_table(table("one", id_=100)))
+    while len(candidate.asked) < 3:  # noqa: ASYNC110 (the fake counts, it tells of nothing)
+        await asyncio.sleep(0)
+    assert not changing.done()
+    candidate.answer = admin_pb2.TableReply(table=table_to_wire(table("one", id_=100), 5), epoch=1, version=5)
+    assert (await changing).id == 100
+    asked = len(follower.asked)
+    await world.catalog.create_table(table("one", id_=100))
+    assert len(follower.asked) == asked, "who led last is asked first"
