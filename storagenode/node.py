@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -55,7 +56,8 @@ from storagenode.snapshots.installer import Installer
 from storagenode.snapshots.keeper import SnapshotKeeper
 from storagenode.snapshots.source import METHOD as SNAPSHOT_METHOD
 from storagenode.snapshots.source import SnapshotSource
-from storagenode.storage.marks import LastStop, discard_untrusted, last_stop, mark_clean, mark_running
+from storagenode.storage import marks
+from storagenode.storage.marks import LastStop
 from storagenode.storage.store import Stores
 from storagenode.stream_trimming import StreamTrimming
 from storagenode.ttl import TimeToLive
@@ -159,9 +161,12 @@ class StorageNode:
         if self.identity.incarnation > 1 and seams.stores.existing() and not has_log(disk, f"{data}/log"):
             # A log begun anew would forget the votes of replicas that others still know.
             raise LogBroken(f"the node holds replicas, but its log is lost: {LogCorrupt.REMEDY}")
-        stop = last_stop(disk, data)
-        discard_untrusted(stop, seams.stores)
-        mark_running(disk, data)
+        stop = marks.last_stop(disk, data)
+        if stop is LastStop.KEEPS_CRASHING:
+            _log.error("the process crashed again and again: its stores are thrown away and made anew from the log")
+        marks.discard_untrusted(stop, seams.stores)
+        marks.mark_running(disk, data)
+        marks.count_start(disk, data, stop)
         self.topology = load_catalog(disk, data)
         self.log, recovered = NodeLog.open(
             disk,
@@ -205,6 +210,7 @@ class StorageNode:
                     self.session.run(),
                     self._save_catalog(),
                     self._watch_disk(),
+                    self._become_steady(),
                     self.propagation.run(),
                     self.propagation.run_notes(),
                     StreamTrimming(self, self.settings.stream_retention).run(),
@@ -272,7 +278,7 @@ class StorageNode:
             self.log.written(batch)
         self.replicas.sync()
         self.abandon()
-        mark_clean(self._seams.disk, self.settings.data)
+        marks.mark_clean(self._seams.disk, self.settings.data)
 
     def abandon(self) -> None:
         """Close all files as they are, as a killed process would."""
@@ -463,6 +469,11 @@ class StorageNode:
                 await self.sleep(FULL_PAUSE_SECONDS)
             if not self._catalog_unsaved.is_set():
                 self._catalog_saved.set()
+
+    async def _become_steady(self) -> None:
+        await self.sleep(marks.STEADY_SECONDS)
+        with suppress(OSError):  # a full disk: the next life may not trust its stores, and makes them anew
+            await self._seams.executor.run(partial(marks.mark_steady, self._seams.disk, self.settings.data))
 
     async def _watch_disk(self) -> None:
         while True:

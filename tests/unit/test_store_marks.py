@@ -8,7 +8,16 @@ from random import Random
 
 import pytest
 
-from storagenode.storage.marks import LastStop, discard_untrusted, last_stop, mark_clean, mark_running
+from storagenode.storage.marks import (
+    UNSTEADY_MAX,
+    LastStop,
+    count_start,
+    discard_untrusted,
+    last_stop,
+    mark_clean,
+    mark_running,
+    mark_steady,
+)
 from storagenode.storage.memory_store import MemoryStores
 from tests.simulation.simulated_disk import SimulatedDisk
 
@@ -86,6 +95,7 @@ def test_a_power_cut_during_a_start_is_no_reason_to_trust(
         (LastStop.PROCESS_CRASHED, [(1, 1)]),
         (LastStop.MACHINE_CRASHED, []),
         (LastStop.NEVER_RAN, []),
+        (LastStop.KEEPS_CRASHING, []),
     ],
 )
 def test_only_trusted_environments_are_kept(stop: LastStop, kept: list[tuple[int, int]]) -> None:
@@ -93,3 +103,32 @@ def test_only_trusted_environments_are_kept(stop: LastStop, kept: list[tuple[int
     stores.open(1, 1)
     discard_untrusted(stop, stores)
     assert stores.existing() == kept
+
+
+def begin_life(disk: SimulatedDisk) -> LastStop:
+    stop = last_stop(disk, "data")
+    mark_running(disk, "data")
+    count_start(disk, "data", stop)
+    return stop
+
+
+def test_a_process_that_keeps_crashing_trusts_its_stores_no_more(disk: SimulatedDisk) -> None:
+    stops = []
+    for _ in range(2 * UNSTEADY_MAX + 2):
+        stops.append(begin_life(disk))
+        disk.kill()
+    again = [LastStop.PROCESS_CRASHED] * (UNSTEADY_MAX - 1) + [LastStop.KEEPS_CRASHING]
+    assert stops == [LastStop.NEVER_RAN, *again, *again, LastStop.PROCESS_CRASHED]
+
+
+def test_a_life_that_lasted_and_a_clean_stop_are_no_part_of_that(disk: SimulatedDisk) -> None:
+    for _ in range(2 * UNSTEADY_MAX):
+        begin_life(disk)
+        mark_steady(disk, "data")
+        disk.kill()
+        assert last_stop(disk, "data") is LastStop.PROCESS_CRASHED
+    for _ in range(2 * UNSTEADY_MAX):
+        begin_life(disk)
+        mark_clean(disk, "data")
+        disk.kill()
+        assert last_stop(disk, "data") is LastStop.CLEAN
