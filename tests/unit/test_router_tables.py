@@ -240,7 +240,7 @@ BAD_UPDATES = [
         {"StreamSpecification": {"StreamEnabled": True}},
         f"{INVALID}StreamViewType must be specified when StreamEnabled is true",
     ),
-    (on_demand(), {"ReplicaUpdates": [{}]}, f"{INVALID}Trizone does not support ReplicaUpdates yet"),
+    (on_demand(), {"GlobalTableWitnessUpdates": [{}]}, f"{INVALID}Trizone does not support GlobalTableWitnessUpdates yet"),
 ]
 
 
