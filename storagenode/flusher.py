@@ -46,6 +46,8 @@ class Flusher:
         self._full = False
         self._reserve_tried_at = 0.0
         self._wanted = asyncio.Event()
+        self._stopping = False
+        self._stopped = asyncio.Event()
         self._positions: dict[FlushListener, tuple[int, int]] = {}
         self._callbacks: list[Callable[[], None]] = []
         self._started_at: float | None = None
@@ -83,12 +85,20 @@ class Flusher:
         return self._full or self._log.low_on_space
 
     async def run(self) -> None:
-        """Flush until cancelled. Raises LogBroken when a flush fails for good."""
-        while True:
+        """Flush until cancelled or stopped. Raises LogBroken when a flush fails for good."""
+        while not self._stopping:
             await self._wanted.wait()
             self._wanted.clear()
             await self._flush()
             await self._trim()
+        self._stopped.set()
+
+    async def stop(self) -> None:
+        """End `run` once the flush under way is done: cut short, it would leave a hole in the log, or go on in its
+        thread beside whatever is written next."""
+        self._stopping = True
+        self._wanted.set()
+        await self._stopped.wait()
 
     async def _flush(self) -> None:
         positions, self._positions = self._positions, {}
@@ -117,6 +127,8 @@ class Flusher:
                 if not self._full:
                     _log.error("the disk is full (%s): growing writes are refused until there is room", error)
                 self._full = True
+                if self._stopping:
+                    raise
                 await self._sleep(FULL_PAUSE_SECONDS)
             else:
                 if self._full:

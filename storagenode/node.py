@@ -142,7 +142,8 @@ class StorageNode:
     async def start(self, metrics_address: str = "") -> None:
         """Bring back what the disk holds, and listen. Raises IdentityError, LogError, StoreError, OSError."""
         self._metrics_address = metrics_address
-        await self._seams.executor.run(self._recover)
+        while not await self._seams.executor.run(self._has_recovered):
+            await self.sleep(FULL_PAUSE_SECONDS)
         handlers = Handlers(
             unary={
                 "Node/Catalog": self._answer_catalog,
@@ -153,6 +154,21 @@ class StorageNode:
             streams={"Storage/Requests": self._serve_requests, PEER_METHOD: self._serve_peer},
         )
         self._server = await self.transport.serve(self.settings.listen, handlers)
+
+    def _has_recovered(self) -> bool:
+        """Whether it is done; else there is no room on the disk, and it may be tried again. Raises as `start`."""
+        try:
+            self._recover()
+        except (OSError, LogFull, StoreFull) as error:
+            if self._replicas_made:
+                self.abandon()
+            if not is_for_room(error):
+                raise
+            if not self._told_full:
+                _log.error("the disk of %s is full (%s): the node waits for room", self.settings.data, error)
+            self._told_full = True
+            return False
+        return True
 
     def _recover(self) -> None:
         settings, seams = self.settings, self._seams
@@ -225,6 +241,7 @@ class StorageNode:
                 self._follow(self.topology.full())
                 await self._stopping.wait()
                 await self._hand_over_all()
+                await self.flusher.stop()
                 raise _Stopped
         except* _Stopped:
             await self._close()

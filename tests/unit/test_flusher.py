@@ -148,3 +148,25 @@ async def test_a_full_disk_is_waited_for_and_nothing_is_said_meanwhile() -> None
     assert listener.flushed == [(1, 1)]
     assert not flusher.short_of_space
     running.cancel()
+
+
+async def test_a_stop_lets_the_flush_under_way_end() -> None:
+    log, executor, listener = opened_log(), HeldExecutor(), Listener()
+    flusher = Flusher(log, executor, SystemClock())
+    running = asyncio.ensure_future(flusher.run())
+    log.append_entries(1, (Entry(1, 1, b"a"),))
+    flusher.appended(listener, 1, 1)
+    await executor.started.wait()
+    stopping = asyncio.ensure_future(flusher.stop())
+    await settle()
+    assert not stopping.done()
+    log.append_entries(1, (Entry(1, 2, b"b"),))
+    executor.let.release()
+    await stopping
+    await running
+    assert listener.flushed == [(1, 1)]
+    assert log.last_position(1) == 1
+    last = log.take()
+    log.write(last)
+    log.written(last)
+    assert log.last_position(1) == 2
