@@ -62,7 +62,17 @@ class Control:
 
         Raises NotLeader, with nothing done, and LeadershipLost, when the change may come about or not.
         """
-        return await asyncio.shield(asyncio.ensure_future(self._change(make)))
+        outcome = await asyncio.shield(asyncio.ensure_future(self._outcome(make)))
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    async def _outcome(self, make: Make) -> Topology | Exception:
+        """The topology, or why there is none: that is no failure of its own once nobody waits for it."""
+        try:
+            return await self._change(make)
+        except Exception as error:
+            return error
 
     async def _change(self, make: Make) -> Topology:
         async with self._turn:

@@ -130,7 +130,7 @@ def run(story: Callable[[AutoAdmins], Coroutine[Any, Any, None]], seed: int = 1)
             await story(made)
         finally:
             await made.cluster.close()
-        assert not made.cluster.failures
+        assert not made.cluster.failures, made.cluster.failures
         return made.cluster.trace.text()
 
     with noticed_errors():
