@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections.abc import Coroutine
+from typing import Any
 
 import msgspec
 
@@ -50,7 +52,8 @@ async def serve(settings: StorageNodeSettings, stop: asyncio.Event) -> None:
     try:
         await status.start(settings.metrics_listen)
         await executor.run(stores.empty_trash)
-        await node.start(beside(settings.advertise, status.address))
+        if not await _started(node.start(beside(settings.advertise, status.address)), stop):
+            return
         registry.register(StorageNodeMetrics(node))
         _log.info("storage node %s serves at %s", settings.name, node.address, extra={"metrics": status.address})
         settle_garbage()
@@ -67,6 +70,19 @@ async def serve(settings: StorageNodeSettings, stop: asyncio.Event) -> None:
         await transport.close()
         executor.close()
         log_executor.close()
+
+
+async def _started(start: Coroutine[Any, Any, None], stop: asyncio.Event) -> bool:
+    """Whether the node has started; not if it is to stop before, as while it waits for room on a full disk."""
+    starting, stopper = asyncio.ensure_future(start), asyncio.ensure_future(stop.wait())
+    await asyncio.wait((starting, stopper), return_when=asyncio.FIRST_COMPLETED)
+    stopper.cancel()
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait([starting])
+        return False
+    await starting
+    return True
 
 
 def _sentence(failures: BaseExceptionGroup[BaseException]) -> str:

@@ -39,9 +39,8 @@ from storagenode.hosted import HostedReplica
 from storagenode.identity import Identity, start_identity
 from storagenode.links import METHOD as PEER_METHOD
 from storagenode.links import PeerLink
-from storagenode.log.errors import LogBroken, LogCorrupt, LogError, LogTrimmed
+from storagenode.log.errors import LogError, LogTrimmed
 from storagenode.log.node_log import FULL_ERRORS, NodeLog
-from storagenode.log.segments import has_log
 from storagenode.peers import Peers
 from storagenode.propagation import NodeCatalog, Propagation
 from storagenode.regions import Regions
@@ -56,8 +55,8 @@ from storagenode.snapshots.installer import Installer
 from storagenode.snapshots.keeper import SnapshotKeeper
 from storagenode.snapshots.source import METHOD as SNAPSHOT_METHOD
 from storagenode.snapshots.source import SnapshotSource
+from storagenode.starting import open_log, when_there_is_room
 from storagenode.storage import marks
-from storagenode.storage.marks import LastStop
 from storagenode.storage.store import Stores
 from storagenode.stream_trimming import StreamTrimming
 from storagenode.ttl import TimeToLive
@@ -142,8 +141,8 @@ class StorageNode:
     async def start(self, metrics_address: str = "") -> None:
         """Bring back what the disk holds, and listen. Raises IdentityError, LogError, StoreError, OSError."""
         self._metrics_address = metrics_address
-        while not await self._seams.executor.run(self._has_recovered):
-            await self.sleep(FULL_PAUSE_SECONDS)
+        executor = self._seams.executor
+        await when_there_is_room(self._recover, self._undo_start, executor, self.sleep, self.settings.data)
         handlers = Handlers(
             unary={
                 "Node/Catalog": self._answer_catalog,
@@ -155,41 +154,17 @@ class StorageNode:
         )
         self._server = await self.transport.serve(self.settings.listen, handlers)
 
-    def _has_recovered(self) -> bool:
-        """Whether it is done; else there is no room on the disk, and it may be tried again. Raises as `start`."""
-        try:
-            self._recover()
-        except (OSError, LogFull, StoreFull) as error:
-            if self._replicas_made:
-                self.abandon()
-            if not is_for_room(error):
-                raise
-            if not self._told_full:
-                _log.error("the disk of %s is full (%s): the node waits for room", self.settings.data, error)
-            self._told_full = True
-            return False
-        return True
+    def _undo_start(self) -> None:
+        for name in ("replicas", "log"):
+            if (opened := self.__dict__.pop(name, None)) is not None:
+                opened.close()
 
     def _recover(self) -> None:
         settings, seams = self.settings, self._seams
         disk, data = seams.disk, settings.data
         self.identity = start_identity(disk, data, settings.cluster_id, seams.random)
-        if self.identity.incarnation > 1 and seams.stores.existing() and not has_log(disk, f"{data}/log"):
-            # A log begun anew would forget the votes of replicas that others still know.
-            raise LogBroken(f"the node holds replicas, but its log is lost: {LogCorrupt.REMEDY}")
-        stop = marks.last_stop(disk, data)
-        if stop is LastStop.KEEPS_CRASHING:
-            _log.error("the process crashed again and again: its stores are thrown away and made anew from the log")
-        marks.discard_untrusted(stop, seams.stores)
-        marks.mark_running(disk, data)
-        marks.count_start(disk, data, stop)
+        self.log, recovered, stop = open_log(disk, settings, self.identity, seams.stores)
         self.topology = load_catalog(disk, data)
-        self.log, recovered = NodeLog.open(
-            disk,
-            f"{data}/log",
-            machine_crashed=stop is LastStop.MACHINE_CRASHED,
-            segment_bytes=settings.log_segment_bytes,
-        )
         random = Random(seams.random.below(1 << 62))
         self.flusher = Flusher(self.log, seams.log_executor, self.clock, self.sleep)
         self.peers = Peers(self, self.identity, self.timing, random)

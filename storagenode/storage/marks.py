@@ -5,9 +5,11 @@ since the last write everything was synced; and `starts`, how many lives in a ro
 may end the process, rather than fail, when it meets a damaged page. The order of a life:
 
 1. `last_stop`: unless it is `trusted`, throw every environment away, before anything else.
-2. `mark_running`: from here on the environments may hold what is not on the disk.
-3. Serve.
-4. Sync every environment; only if all succeeded, `mark_clean`.
+2. `forget_clean`; then the log is opened, which cuts off what a crash of the machine left of its last batch. A process
+   killed in the middle of that leaves the older boot's id, so that the next life does it again.
+3. `mark_running`: from here on the environments may hold what is not on the disk.
+4. Serve.
+5. Sync every environment; only if all succeeded, `mark_clean`.
 """
 
 from __future__ import annotations
@@ -79,8 +81,13 @@ def discard_untrusted(stop: LastStop, stores: Stores) -> None:
 
 
 def mark_running(disk: Disk, directory: str) -> None:
-    """Before the first write: this boot's id is durable, and then the clean mark durably gone."""
+    """Before the first write to an environment: this boot's id is durable, and the clean mark durably gone."""
     replace_file(disk, directory, _BOOT, disk.boot_id().encode())
+    forget_clean(disk, directory)
+
+
+def forget_clean(disk: Disk, directory: str) -> None:
+    """Before the first write to the log: the clean mark is durably gone."""
     if disk.exists(f"{directory}/{_CLEAN}"):
         disk.remove(f"{directory}/{_CLEAN}")
         disk.sync_directory(directory)
