@@ -20,7 +20,8 @@ PAUSE_MAX_S = 5.0
 LOOP_AFTER = 4
 """So many deaths without a steady life in between are called a crash loop."""
 BAD_SETTINGS = 2
-"""Exit code of a service that cannot use its settings. It ends the run if it is the first life's."""
+"""Exit code of a service that cannot use its settings, or its data. It ends the run if it is the first life's, unless
+the others can do without it."""
 
 CANNOT_BE_STARTED = 1
 
@@ -46,13 +47,14 @@ class Backoff:
 
 @dataclass(frozen=True)
 class Command:
-    """What to run, where its output goes, and which descriptors it inherits."""
+    """What to run, where its output goes, and which descriptors it inherits. `spare`: the others can do without it."""
 
     name: str
     arguments: Sequence[str]
     log: Path
     inherit: tuple[int, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    spare: bool = False
 
 
 def how_it_ended(code: int) -> str:
@@ -79,13 +81,15 @@ class Child:
     """A process that is kept running.
 
     `say` gets one line per event for the terminal; `changed` is called when `pid` changes. Await `run` in a task; it
-    returns after `stop`, or when the process cannot use its settings (`failure` then says why).
+    returns after `stop`, or when the process cannot use its settings (`failure` then says why). One that is spare is
+    tried again and again instead; `unfit` says why it does not run.
     """
 
     def __init__(self, command: Command, say: Callable[[str], None], changed: Callable[[], None]) -> None:
         self.command = command
         self.pid: int | None = None
         self.failure: str | None = None
+        self.unfit = ""
         self._say = say
         self._changed = changed
         self._backoff = Backoff()
@@ -105,13 +109,29 @@ class Child:
             lives += 1
             if self._stopping.is_set():
                 return
-            if code == BAD_SETTINGS and lives == 1:
-                self.failure = last_line(self.command.log) or f"{self.command.name} cannot use its settings."
+            if code == BAD_SETTINGS and lives == 1 and not self.command.spare:
+                self.failure = self._sentence()
                 return
-            pause = self._backoff.after(time.monotonic() - started)
-            self._report(code, pause)
+            if code == BAD_SETTINGS and self.command.spare:
+                self._does_not_run(self._sentence())
+                pause = PAUSE_MAX_S
+            else:
+                pause = self._backoff.after(time.monotonic() - started)
+                self._report(code, pause)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause)
+
+    def _sentence(self) -> str:
+        return last_line(self.command.log) or f"{self.command.name} cannot use its settings."
+
+    def _does_not_run(self, why: str) -> None:
+        """Said once: whoever reads it has to do something, and until then it stays as it is."""
+        if why != self.unfit:
+            self._say(
+                f"{self.command.name}: {why} The others run without it; it is tried again every {PAUSE_MAX_S:g} s."
+            )
+        self.unfit = why
+        self._changed()
 
     async def _live(self) -> int:
         """One life of the process; its exit code (negative: the signal that ended it)."""
@@ -132,7 +152,11 @@ class Child:
         if self._stopping.is_set():  # asked to while it was being started
             self._send(signal.SIGTERM)
         self._set_pid(self._process.pid)
-        code = await self._process.wait()
+        ended = asyncio.ensure_future(self._process.wait())
+        await asyncio.wait([ended], timeout=STEADY_S)
+        if not ended.done():
+            self.unfit = ""
+        code = await ended
         self._set_pid(None)
         return code
 

@@ -57,12 +57,13 @@ def _exists(pid: int) -> bool:
 class Watched:
     """A child running a Python program, with what it said and its successive process ids."""
 
-    def __init__(self, folder: Path, program: str) -> None:
+    def __init__(self, folder: Path, program: str, *, spare: bool = False) -> None:
         self.said: list[str] = []
         self.pids: list[int] = []
         self.log = folder / "child.log"
         self._news = asyncio.Event()
-        self.child = Child(Command("child", [sys.executable, "-c", program], self.log), self.said.append, self._changed)
+        command = Command("child", [sys.executable, "-c", program], self.log, spare=spare)
+        self.child = Child(command, self.said.append, self._changed)
         self.task = asyncio.create_task(self.child.run())
 
     def _changed(self) -> None:
@@ -116,6 +117,27 @@ async def test_settings_that_cannot_be_used_end_the_run(tmp_path: Path) -> None:
     await watched.task
     assert watched.child.failure == "The setting x does not exist."
     assert len(watched.pids) == 1
+
+
+async def test_a_spare_child_that_cannot_use_its_data_is_left_out_until_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "PAUSE_MAX_S", 0.01)
+    mended = tmp_path / "mended"
+    program = (
+        f"import os, sys, time\nif not os.path.exists({str(mended)!r}):\n"
+        "    print('The log is lost.')\n    sys.exit(2)\nprint('up', flush=True)\ntime.sleep(60)"
+    )
+    watched = Watched(tmp_path, program, spare=True)
+    await watched.until(lambda: len(watched.pids) >= 3)
+    assert watched.child.unfit == "The log is lost."
+    assert watched.said == ["child: The log is lost. The others run without it; it is tried again every 0.01 s."]
+    mended.touch()
+    await watched.up()
+    await watched.child.stop(10)
+    await watched.task
+    assert watched.child.failure is None
+    assert len(watched.said) == 1
 
 
 async def test_a_crash_loop_says_where_to_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
