@@ -1,14 +1,14 @@
-"""The ledger: what is being made, or was made, of each transaction over several partitions.
+"""The ledger: what was decided on each transaction over several partitions.
 
-It is an internal table, one row per transaction, keyed by a hash of account and client token. A row knows the newest
-*attempt*: a cancelled transaction may be tried again under its token. An attempt moves by conditional writes alone:
+It is an internal table, one row per transaction, keyed by a hash of account and client token. A row names the *attempt*
+that was committed, if one was, and those that were refused: a transaction that failed may be tried again under its
+token. There are two conditional writes, and the first of them to come decides on an attempt for good:
 
-    nothing -> pending -> committed -> done (every participant has applied)
-    nothing -> refused;  pending -> cancelled
+    commit: by its coordinator, when every participant holds its marks and nothing was committed under this key
+    refuse: by whoever finds a mark of an attempt of which the row says nothing, and takes its coordinator for dead
 
-Whoever finds a mark of an attempt that the row does not name writes the attempt down as refused: then it can never
-begin, so that nobody commits it. Whoever finds it pending for long cancels it. So participants are told only what is
-durable here, and an attempt whose end nobody saw has one all the same.
+So participants are told only what is durable here, and an attempt whose end nobody saw has one all the same. Only its
+coordinator can commit an attempt: if that gives one up it tells the participants so, and the ledger hears nothing.
 
 Rows stay for 10 minutes after their last change.
 """
@@ -19,7 +19,6 @@ import struct
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Final
 
 import orjson
@@ -39,16 +38,8 @@ ROW_MS: Final = 600_000
 
 _KEYS = KeySchema(hash=("id",))
 _TYPES: Any = {"id": "B"}
-_NAMES = {"#state": "state", "#at": "at", "#items": "items"}
+_NAMES = {"#at": "at", "#items": "items"}
 _PLACE = struct.Struct("<QH")
-
-
-class State(StrEnum):
-    """How far an attempt has come."""
-
-    PENDING = "pending"
-    COMMITTED = "committed"
-    CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +54,23 @@ class Place:
 class Row:
     """A transaction as the ledger knows it.
 
-    `state` is None if no attempt has begun; then only `refused` is known. `payload` is the hash of what the client
-    asked for, `sizes` by action the larger of the item's sizes before and after, in DynamoDB's bytes. `version` rises
-    with every change.
+    `attempt` is the one that was committed; empty: none was, and only `refused` is known. `payload` is the hash of what
+    the client asked for, `sizes` by action the larger of the item's sizes before and after, in DynamoDB's bytes.
+    `at_ms` is the time of the last change, by the calendar of whoever made it; `version` rises with every change.
     """
 
     transaction: bytes
     attempt: bytes = b""
     payload: bytes = b""
-    state: State | None = None
-    done: bool = False
     items: tuple[Place, ...] = ()
     sizes: tuple[int, ...] = ()
     refused: frozenset[bytes] = frozenset()
+    at_ms: int = 0
     version: int = 0
+
+    def expired(self, now_ms: int) -> bool:
+        """Whether its token is free again, once every participant is known to have applied it."""
+        return now_ms - self.at_ms > ROW_MS
 
 
 def ledger_table(created: float) -> Table:
@@ -102,40 +96,18 @@ def ledger_call(table: Table, operation: NodeOperation, operation_id: int = 0) -
 # --- operations ---
 
 
-def begin(
-    transaction: bytes, attempt: bytes, payload: bytes, items: Sequence[Place], now_ms: int
+def commit(
+    transaction: bytes, attempt: bytes, payload: bytes, items: Sequence[Place], sizes: Sequence[int], now_ms: int
 ) -> storage_pb2.Update:
-    """nothing -> pending. Fails if the attempt is not new or was refused, and if another one is pending, or was
-    committed within 10 minutes."""
+    """Decide that the attempt happens. Fails if it was refused, or any was committed under this key."""
     return _update(
         transaction,
-        "SET attempt = :attempt, payload = :payload, #state = :pending, #at = :now, #items = :items "
-        "REMOVE done, sizes ADD version :one",
-        "(attribute_not_exists(#state) OR #state = :cancelled OR (attribute_exists(done) AND #at < :old)) "
-        "AND attempt <> :attempt AND NOT contains(refused, :attempt)",
+        "SET attempt = :attempt, payload = :payload, sizes = :sizes, #at = :now, #items = :items ADD version :one",
+        "attribute_not_exists(attempt) AND NOT contains(refused, :attempt)",
         {
             ":attempt": _binary(attempt),
             ":payload": _binary(payload),
             ":items": _binary(b"".join(_PLACE.pack(item.table, len(item.key)) + item.key for item in items)),
-            ":pending": {"S": State.PENDING.value},
-            ":cancelled": {"S": State.CANCELLED.value},
-            ":now": {"N": str(now_ms)},
-            ":old": {"N": str(now_ms - ROW_MS)},
-            ":one": {"N": "1"},
-        },
-    )
-
-
-def commit(transaction: bytes, attempt: bytes, sizes: Sequence[int], now_ms: int) -> storage_pb2.Update:
-    """pending -> committed."""
-    return _update(
-        transaction,
-        "SET #state = :committed, sizes = :sizes, #at = :now ADD version :one",
-        "attempt = :attempt AND #state = :pending",
-        {
-            ":attempt": _binary(attempt),
-            ":committed": {"S": State.COMMITTED.value},
-            ":pending": {"S": State.PENDING.value},
             ":sizes": _binary(struct.pack(f"<{len(sizes)}I", *sizes)),
             ":now": {"N": str(now_ms)},
             ":one": {"N": "1"},
@@ -143,25 +115,8 @@ def commit(transaction: bytes, attempt: bytes, sizes: Sequence[int], now_ms: int
     )
 
 
-def cancel(transaction: bytes, attempt: bytes, now_ms: int) -> storage_pb2.Update:
-    """pending -> cancelled; the attempt cannot begin again either."""
-    return _update(
-        transaction,
-        "SET #state = :cancelled, #at = :now ADD version :one, refused :attempts",
-        "attempt = :attempt AND #state = :pending",
-        {
-            ":attempt": _binary(attempt),
-            ":attempts": {"BS": [_text(attempt)]},
-            ":cancelled": {"S": State.CANCELLED.value},
-            ":pending": {"S": State.PENDING.value},
-            ":now": {"N": str(now_ms)},
-            ":one": {"N": "1"},
-        },
-    )
-
-
 def refuse(transaction: bytes, attempt: bytes, now_ms: int) -> storage_pb2.Update:
-    """nothing -> refused. Fails if the attempt is the one that the row names."""
+    """Decide that the attempt does not happen. Fails if it was committed."""
     return _update(
         transaction,
         "SET #at = :now ADD version :one, refused :attempts",
@@ -169,22 +124,6 @@ def refuse(transaction: bytes, attempt: bytes, now_ms: int) -> storage_pb2.Updat
         {
             ":attempt": _binary(attempt),
             ":attempts": {"BS": [_text(attempt)]},
-            ":now": {"N": str(now_ms)},
-            ":one": {"N": "1"},
-        },
-    )
-
-
-def done(transaction: bytes, attempt: bytes, now_ms: int) -> storage_pb2.Update:
-    """committed -> done: every participant has applied, so that the row may go in time."""
-    return _update(
-        transaction,
-        "SET done = :true, #at = :now ADD version :one",
-        "attempt = :attempt AND #state = :committed",
-        {
-            ":attempt": _binary(attempt),
-            ":committed": {"S": State.COMMITTED.value},
-            ":true": {"BOOL": True},
             ":now": {"N": str(now_ms)},
             ":one": {"N": "1"},
         },
@@ -215,11 +154,10 @@ def row_of(body: bytes) -> Row | None:
         transaction=_bytes(item, "id"),
         attempt=_bytes(item, "attempt"),
         payload=_bytes(item, "payload"),
-        state=State(item["state"]["S"]) if "state" in item else None,
-        done="done" in item,
         items=_places(_bytes(item, "items")),
         sizes=_sizes(_bytes(item, "sizes")),
         refused=frozenset(b64decode(each) for each in item.get("refused", {"BS": []})["BS"]),
+        at_ms=int(item["at"]["N"]),
         version=int(item["version"]["N"]),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from cluster import ledger
-from cluster.ledger import Place, State, ledger_call, row_in_the_way, row_of
+from cluster.ledger import Place, ledger_call, row_in_the_way, row_of
 from cluster.requests.call import Call, StalePlanError
 from cluster.topology import Topology
 from cluster.wire import storage_pb2
@@ -30,7 +30,7 @@ class Caller(Protocol):
 
 
 async def settle(caller: Caller, topology: Topology, transaction: bytes, attempt: bytes, now_ms: int) -> bool:
-    """Whether the attempt was committed. If it was neither committed nor cancelled it is cancelled for good.
+    """Whether the attempt was committed. If nothing was decided on it, it is refused for good.
 
     Raises ApiError when the ledger cannot be asked.
     """
@@ -41,13 +41,9 @@ async def settle(caller: Caller, topology: Topology, transaction: bytes, attempt
         row = row_of((await caller.call(ledger_call(table, ledger.look(transaction)))).item.item)
         if row is not None and attempt in row.refused:
             return False
-        if row is None or row.attempt != attempt:
-            write = ledger.refuse(transaction, attempt, now_ms)
-        elif row.state is State.PENDING:
-            write = ledger.cancel(transaction, attempt, now_ms)
-        else:
-            return row.state is State.COMMITTED
-        if row_in_the_way(await caller.call(ledger_call(table, write))) is None:
+        if row is not None and row.attempt == attempt:
+            return True
+        if row_in_the_way(await caller.call(ledger_call(table, ledger.refuse(transaction, attempt, now_ms)))) is None:
             return False
     raise internal("The transaction goes on changing")
 

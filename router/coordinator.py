@@ -1,8 +1,8 @@
 """Carries one TransactWriteItems out: asks the parts, and does what `router.transactions` makes of their answers.
 
-All items in one partition: one request, done once by its token. Else two phases: the ledger gets a row and every part
-is marked at the same time; the row then moves to committed or cancelled, and only after that is durable are the parts
-told. A coordinator that dies leaves marks and a row that others bring to an end (`cluster.settlement`).
+All items in one partition: one request, done once by its token. Else two phases: every part is marked; if all hold
+their marks the ledger gets a row that says that the attempt is committed, and only after that is durable are the parts
+told. A coordinator that dies leaves marks that others bring to an end (`cluster.settlement`).
 """
 
 from __future__ import annotations
@@ -14,25 +14,14 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from cluster import ledger
-from cluster.ledger import Row, State, ledger_call, row_in_the_way, row_of
+from cluster.ledger import Place, Row, ledger_call, row_in_the_way, row_of
 from cluster.requests.call import Call, NodeOperation
-from cluster.settlement import finish, settle
+from cluster.settlement import finish
 from cluster.wire import storage_pb2
-from dynamo.errors import ApiError, transaction_in_progress, unavailable
+from dynamo.errors import ApiError, token_mismatch, transaction_in_progress, unavailable
 from dynamo.table import Table
 from router.context import RequestContext
-from router.transactions import (
-    Begun,
-    Done,
-    Member,
-    Part,
-    Pending,
-    Replayed,
-    Superseded,
-    judge,
-    judge_beginning,
-    parts_of,
-)
+from router.transactions import Done, InProgress, Judged, Member, Part, Replayed, judge, parts_of
 
 DECIDE_SECONDS_MAX = 30.0
 """After this time nothing is committed any more."""
@@ -67,13 +56,14 @@ class Coordinator:
         self._items = [member.place for member in members]
         self._identity = identity
         self._began = context.clock.boottime()
+        self._superseded = 0  # attempts that were refused, or found what another one had committed long ago
 
     async def run(self) -> Done | Replayed:
         """Do it. Raises ApiError: `TransactionCanceledException`, or one of retryable kinds."""
         parts = parts_of(self._members, self._context.catalog.topology)
         if len(parts) == 1:
             return await self._at_once(parts[0])
-        for _ in range(ATTEMPTS_MAX):
+        while self._superseded < ATTEMPTS_MAX:
             outcome = await self._attempt(parts)
             if outcome is not None:
                 return outcome
@@ -88,6 +78,7 @@ class Coordinator:
         result = judge([part], [await self._executor.call(self._call(part, operation, self._context.operation_id()))])
         if isinstance(result, ApiError):
             raise result
+        assert not isinstance(result, InProgress), "a transaction that is done at once meets no attempt at itself"
         return result
 
     def _call(self, part: Part[Member], operation: NodeOperation, operation_id: int) -> Call:
@@ -96,50 +87,38 @@ class Coordinator:
     # --- two phases ---
 
     async def _attempt(self, parts: Sequence[Part[Member]]) -> Done | Replayed | None:
-        """One attempt; None when somebody else has cancelled it. Raises ApiError."""
+        """One attempt; None when another one must be made. Raises ApiError."""
         table = await self._ledger()
         attempt = self._context.random.bytes(16)
-        begun, *prepared = await self._executor.call_all(
-            [self._begin(table, attempt), *(self._prepare(part, attempt, n) for n, part in enumerate(parts, 1))]
+        prepared = await self._executor.call_all(
+            [self._prepare(part, attempt, number) for number, part in enumerate(parts)]
         )
-        begun, row = _what_is_in_the_way(begun)
-        beginning = judge_beginning(begun, row, attempt, self._identity.payload)
         judged = judge(parts, prepared)
-        if isinstance(beginning, Begun) and isinstance(judged, Done) and self._may_decide():
-            if not await self._commit(table, attempt, judged.sizes):
-                await self._take_marks_away(attempt)
-                return None
-            await self._finish(attempt)
-            self._note_done(table, attempt)
-            return judged
-        never_begun = isinstance(beginning, Row | Pending | Superseded)
-        if never_begun or await self._cancel(table, attempt, known=isinstance(beginning, Begun)):
+        if isinstance(judged, Done) and self._may_decide():
+            row = await self._commit(table, attempt, judged.sizes)
+            if row is None or row.attempt == attempt:
+                await self._finish(attempt, self._items)
+                return judged
             await self._take_marks_away(attempt)
-        return await self._without_commit(table, beginning, judged)
+            return await self._after(table, row)
+        # Nobody but this coordinator could commit the attempt, so the ledger need not hear of its end.
+        await self._take_marks_away(attempt)
+        return await self._without_commit(table, judged)
 
-    async def _without_commit(
-        self, table: Table, beginning: object, judged: Done | Replayed | ApiError
-    ) -> Replayed | None:
+    async def _without_commit(self, table: Table, judged: Judged) -> Replayed | None:
         """The answer after an attempt that was given up; None: try again."""
-        match beginning:
-            case Row():
-                return await self._replay(table, beginning)
-            case Pending(other):
-                return await self._join(table, other)
-            case Superseded():
-                return None
-        if isinstance(beginning, ApiError) and beginning.status < 500:
-            raise beginning
-        if isinstance(judged, Replayed):
-            return judged
-        if isinstance(judged, ApiError):
-            raise judged
-        raise beginning if isinstance(beginning, ApiError) else unavailable("The transaction took too long; try again")
-
-    def _begin(self, table: Table, attempt: bytes) -> Call:
-        identity = self._identity
-        update = ledger.begin(identity.transaction, attempt, identity.payload, self._items, self._now_ms())
-        return ledger_call(table, update, _operation_id(attempt, 0))
+        match judged:
+            case Replayed():
+                return judged
+            case InProgress():
+                return await self._join(table)
+            case ApiError():
+                if self._identity.token and judged.type == "TransactionCanceledException":
+                    row = await self._look(table)  # its own effects may be what makes its conditions fail
+                    if row is not None and row.attempt and not row.expired(self._now_ms()):
+                        return await self._replay(row)
+                raise judged
+        raise unavailable("The transaction took too long; try again")
 
     def _prepare(self, part: Part[Member], attempt: bytes, number: int) -> Call:
         operation = storage_pb2.Prepare(
@@ -154,37 +133,25 @@ class Coordinator:
     def _may_decide(self) -> bool:
         return self._context.clock.boottime() - self._began < DECIDE_SECONDS_MAX
 
-    async def _commit(self, table: Table, attempt: bytes, sizes: Sequence[int]) -> bool:
-        """Whether the ledger says that it is committed. Raises ApiError when nobody knows: then no part may be told."""
-        update = ledger.commit(self._identity.transaction, attempt, sizes, self._now_ms())
-        row = row_in_the_way(await self._executor.call(ledger_call(table, update)))
-        return row is None or (row.attempt == attempt and row.state is State.COMMITTED)
+    async def _commit(self, table: Table, attempt: bytes, sizes: Sequence[int]) -> Row | None:
+        """Have the ledger say that it is committed; the row that was in the way, None if none was. Raises ApiError when
+        nobody knows: then no part may be told."""
+        identity = self._identity
+        update = ledger.commit(identity.transaction, attempt, identity.payload, self._items, sizes, self._now_ms())
+        return row_in_the_way(await self._executor.call(ledger_call(table, update)))
 
-    async def _finish(self, attempt: bytes) -> None:
+    async def _finish(self, attempt: bytes, items: Sequence[Place]) -> None:
         """Have every part apply what was committed. Raises ApiError when that takes too long."""
         until = self._context.clock.boottime() + FINISH_SECONDS_MAX
         while True:
             try:
-                await finish(self._executor, self._context.catalog.topology, attempt, self._items, commit=True)
+                await finish(self._executor, self._context.catalog.topology, attempt, items, commit=True)
             except ApiError:
                 if self._context.clock.boottime() > until:
                     raise
                 await asyncio.sleep(FINISH_PAUSE_SECONDS)
             else:
                 return
-
-    async def _cancel(self, table: Table, attempt: bytes, *, known: bool) -> bool:
-        """Have the ledger say that the attempt, which is `known` to stand there or may, is cancelled. False if nobody
-        knows whether it does: then no part may be told, and those who find the marks will see to them."""
-        transaction, now_ms = self._identity.transaction, self._now_ms()
-        try:
-            if known:
-                await self._executor.call(ledger_call(table, ledger.cancel(transaction, attempt, now_ms)))
-            else:
-                await settle(self._executor, self._context.catalog.topology, transaction, attempt, now_ms)
-        except ApiError:
-            return False
-        return True
 
     async def _take_marks_away(self, attempt: bytes) -> None:
         """Free the items, so that the client's next try does not meet them held. A part that does not answer soon is
@@ -194,27 +161,37 @@ class Coordinator:
             async with asyncio.timeout(FREE_SECONDS):
                 await finish(self._executor, topology, attempt, self._items, commit=False)
 
-    # --- transactions that others began ---
+    # --- attempts of others ---
 
-    async def _join(self, table: Table, other: bytes) -> Replayed | None:
-        """Wait for another attempt to end; None if it was cancelled. Raises ApiError."""
-        until = self._context.clock.boottime() + JOIN_SECONDS
-        while self._context.clock.boottime() < until:
-            await asyncio.sleep(JOIN_STEP_SECONDS)
-            reply = await self._executor.call(ledger_call(table, ledger.look(self._identity.transaction)))
-            row = row_of(reply.item.item)
-            if row is None or row.attempt != other or row.state is State.CANCELLED:
-                return None
-            if row.state is State.COMMITTED:
-                return await self._replay(table, row)
-        raise transaction_in_progress()
+    async def _after(self, table: Table, row: Row) -> Replayed | None:
+        """The answer when the ledger would not commit; None: try again. Raises ApiError."""
+        if row.attempt and not row.expired(self._now_ms()):
+            return await self._replay(row)
+        self._superseded += 1
+        if row.attempt:  # of a token that was used long ago: its row goes, as it would have gone soon
+            await self._finish(row.attempt, row.items)
+            await self._executor.call(ledger_call(table, ledger.forget(row)))
+        return None
 
-    async def _replay(self, table: Table, row: Row) -> Replayed:
-        """It was committed before: make sure that every part has applied it."""
-        if not row.done:
-            await finish(self._executor, self._context.catalog.topology, row.attempt, row.items, commit=True)
-            self._note_done(table, row.attempt)
+    async def _join(self, table: Table) -> Replayed | None:
+        """Wait a moment for another attempt, which may end well or not; None: try again. Raises ApiError."""
+        if self._context.clock.boottime() - self._began > JOIN_SECONDS:
+            raise transaction_in_progress()
+        # Of attempts that get in each other's way one must be the first to try again.
+        await asyncio.sleep(JOIN_STEP_SECONDS * (1 + self._context.random.below(1_000) / 1_000))
+        row = await self._look(table)
+        return None if row is None or not row.attempt else await self._after(table, row)
+
+    async def _replay(self, row: Row) -> Replayed:
+        """It was committed before: make sure that every part has applied it. Raises ApiError."""
+        if row.payload != self._identity.payload:
+            raise token_mismatch()
+        await self._finish(row.attempt, row.items)
         return Replayed(row.sizes)
+
+    async def _look(self, table: Table) -> Row | None:
+        reply = await self._executor.call(ledger_call(table, ledger.look(self._identity.transaction)))
+        return row_of(reply.item.item)
 
     # --- the ledger ---
 
@@ -227,11 +204,6 @@ class Coordinator:
             if look_again is not None:
                 await look_again()
         return await catalog.create_table(ledger.ledger_table(self._context.clock.wall()))
-
-    def _note_done(self, table: Table, attempt: bytes) -> None:
-        """Nobody waits for this: without it the row's own partition asks all parts again before it forgets the row."""
-        update = ledger.done(self._identity.transaction, attempt, self._now_ms())
-        self._executor.submit(ledger_call(table, update), _ignore)
 
     def _now_ms(self) -> int:
         return int(self._context.clock.wall() * 1000)
@@ -248,10 +220,6 @@ def _what_is_in_the_way(begun: storage_pb2.Reply | ApiError) -> tuple[storage_pb
 
 
 def _operation_id(attempt: bytes, number: int) -> int:
-    """Of an attempt's `begin` (0), or of the prepare of one of its parts."""
+    """Of an attempt's prepare of one of its parts."""
     digest = blake2b(attempt + number.to_bytes(4, "big"), digest_size=8).digest()
     return int.from_bytes(digest, "big") or 1
-
-
-def _ignore(_result: storage_pb2.Reply | ApiError) -> None:
-    """A reply that nobody waits for."""

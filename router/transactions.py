@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-from cluster.ledger import Place, Row, State
+from cluster.ledger import Place
 from cluster.requests.call import StalePlanError
 from cluster.topology import Topology
 from cluster.wire import storage_pb2
-from dynamo.errors import ApiError, internal, token_mismatch, transaction_canceled, transaction_conflict, unavailable
+from dynamo.errors import ApiError, token_mismatch, transaction_canceled, transaction_conflict, unavailable
 from dynamo.keys import HASH_SIZE
 from dynamo.table import Table
 from dynamo.values import Item, load
@@ -102,24 +102,11 @@ class Replayed:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
-    """Somebody else is about to do it."""
-
-    attempt: bytes
+class InProgress:
+    """Somebody else is about to do it, under the same token."""
 
 
-@dataclass(frozen=True, slots=True)
-class Superseded:
-    """This attempt was cancelled by somebody who took its coordinator for dead. A new one may be made."""
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """The attempt stands in the ledger."""
-
-
-Beginning: TypeAlias = Begun | Row | Pending | Superseded | ApiError
-"""What became of writing an attempt to the ledger. A Row: the transaction was committed before."""
+Judged: TypeAlias = Done | Replayed | InProgress | ApiError
 
 
 def partition_id(topology: Topology, table: int, row: bytes) -> int:
@@ -139,7 +126,7 @@ def parts_of(members: Sequence[M], topology: Topology) -> list[Part[M]]:
     return [Part(each[0].table, tuple(each)) for each in parts.values()]
 
 
-def judge(parts: Sequence[Part[Member]], results: Sequence[storage_pb2.Reply | ApiError]) -> Done | Replayed | ApiError:
+def judge(parts: Sequence[Part[Member]], results: Sequence[storage_pb2.Reply | ApiError]) -> Judged:
     """What the parts' answers come to. An error other than `TransactionCanceledException` may mean that a part was
     done and nobody knows."""
     if (earlier := _earlier(results)) is not None:
@@ -169,7 +156,9 @@ def judge(parts: Sequence[Part[Member]], results: Sequence[storage_pb2.Reply | A
     return Done(tuple([writes[index] for index in range(count)]), tuple([sizes[index] for index in range(count)]))
 
 
-def _earlier(results: Iterable[storage_pb2.Reply | ApiError]) -> Replayed | ApiError | None:
+def _earlier(results: Iterable[storage_pb2.Reply | ApiError]) -> Replayed | InProgress | ApiError | None:
+    """What a part knows of the same transaction; what it was done with counts more than that it is being done."""
+    in_progress = None
     for result in results:
         if isinstance(result, ApiError):
             continue
@@ -177,7 +166,9 @@ def _earlier(results: Iterable[storage_pb2.Reply | ApiError]) -> Replayed | ApiE
             return Replayed(tuple(result.transact.sizes))
         if result.transact.earlier == storage_pb2.TransactReply.OTHER:
             return token_mismatch()
-    return None
+        if result.transact.earlier == storage_pb2.TransactReply.IN_PROGRESS:
+            in_progress = InProgress()
+    return in_progress
 
 
 def _canceled(count: int, failures: Mapping[int, storage_pb2.Failure]) -> ApiError:
@@ -200,21 +191,6 @@ def canceled(count: int, reasons: Mapping[int, dict[str, Any]]) -> ApiError:
     invalid = min((index for index, reason in reasons.items() if reason["Code"] == VALIDATION), default=count)
     none = {"Code": "None"}
     return transaction_canceled([reasons.get(index, none) if index <= invalid else none for index in range(count)])
-
-
-def judge_beginning(result: storage_pb2.Reply | ApiError, row: Row | None, attempt: bytes, payload: bytes) -> Beginning:
-    """What became of an attempt's `begin`; `row` is what was in its way."""
-    if isinstance(result, ApiError):
-        return result
-    if row is None or (row.attempt == attempt and row.state is State.PENDING):
-        return Begun()
-    if attempt in row.refused or row.attempt == attempt or row.state is None:
-        return Superseded()
-    if row.payload != payload:
-        return token_mismatch()
-    if row.state is State.COMMITTED:
-        return row
-    return Pending(row.attempt) if row.state is State.PENDING else internal("The ledger refuses a transaction")
 
 
 # --- reads ---

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from cluster import ledger
 from cluster.clock import Clock
-from cluster.ledger import Place, Row, State, ledger_call, row_of
+from cluster.ledger import Place, Row, ledger_call, row_of
 from cluster.requests.executor import Executor as RequestExecutor
 from cluster.settlement import finish, settle
 from cluster.topology import Topology
@@ -30,8 +30,6 @@ SWEEP_SECONDS = 0.25
 MARK_SECONDS = 2.0
 """A mark is settled once this node, leading, has seen it for so long: longer than a new leader takes to serve, as a
 rule, which a coordinator may be waiting for. Calendars play no part, as those of two leaders may differ."""
-ROW_MS = 5_000
-"""A row of the ledger that has not come to its end after this time is helped along."""
 SLICE_ROWS = 256
 """Rows of the ledger looked at in one sweep."""
 WALK_SECONDS = 2.0
@@ -156,25 +154,13 @@ class Settling:
             walk.start, walk.not_before = b"", now + WALK_SECONDS
         for _, stored in rows:
             age_ms = now_ms - codec.stamp_milliseconds(codec.header_of(stored).stamp)
-            if age_ms > ROW_MS and (row := row_of(codec.body_of(stored))) is not None:
-                self._help(hosted, row, age_ms)
-
-    def _help(self, hosted: HostedReplica, row: Row, age_ms: int) -> None:
-        """Bring a row one step further, if it is time for one."""
-        if row.state is State.PENDING:
-            self._start(hosted, row.transaction, self._settle(row.transaction, row.attempt, list(row.items)))
-        elif row.state is State.COMMITTED and not row.done:
-            self._start(hosted, row.transaction, self._complete(row))
-        elif age_ms > ledger.ROW_MS:
-            self._start(hosted, row.transaction, self._forget(row))
-
-    async def _complete(self, row: Row) -> None:
-        await finish(self._requests, self._host.topology, row.attempt, row.items, commit=True)
-        await self._requests.call(
-            ledger_call(self._ledger(), ledger.done(row.transaction, row.attempt, self._now_ms()))
-        )
+            if age_ms > ledger.ROW_MS and (row := row_of(codec.body_of(stored))) is not None:
+                self._start(hosted, row.transaction, self._forget(row))
 
     async def _forget(self, row: Row) -> None:
+        """Take a row away whose time is over. Nobody may hold marks any more of what it says was committed."""
+        if row.attempt:
+            await finish(self._requests, self._host.topology, row.attempt, row.items, commit=True)
         await self._requests.call(ledger_call(self._ledger(), ledger.forget(row)))
 
     def _ledger(self) -> Table:

@@ -198,6 +198,8 @@ class Transactions:
         decided = [self._decide(action) for action in prepare.actions]
         reply = _reply(decided)
         if _any_failed(decided):
+            if (other := self._other_attempt(prepare.transaction, decided)) is not None:
+                return other
             return Answer(reply, _resting_on(decided))
         items = tuple([_marked(each) for each in decided])
         for key, on_commit, old_size, size, body in items:
@@ -242,6 +244,14 @@ class Transactions:
         if row.payload == payload:
             return Answer(reply(earlier=reply.SAME, sizes=row.sizes), resting_on)
         return Answer(reply(earlier=reply.OTHER), resting_on)
+
+    def _other_attempt(self, transaction: bytes, decided: Sequence[_Decided]) -> Answer | None:
+        """The answer to an attempt at a transaction that somebody else is about to do."""
+        for each in decided:
+            mark, since = self.marks.current(each.key)
+            if mark is not None and mark.transaction == transaction:
+                return Answer(storage_pb2.TransactReply(earlier=storage_pb2.TransactReply.IN_PROGRESS), since)
+        return None
 
     def _decide(self, action: storage_pb2.Action) -> _Decided:
         kind = action.WhichOneof("action")

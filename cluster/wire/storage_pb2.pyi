@@ -605,9 +605,11 @@ class TransactReply(_message.Message):
         NONE: _ClassVar[TransactReply.Earlier]
         SAME: _ClassVar[TransactReply.Earlier]
         OTHER: _ClassVar[TransactReply.Earlier]
+        IN_PROGRESS: _ClassVar[TransactReply.Earlier]
     NONE: TransactReply.Earlier
     SAME: TransactReply.Earlier
     OTHER: TransactReply.Earlier
+    IN_PROGRESS: TransactReply.Earlier
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     EARLIER_FIELD_NUMBER: _ClassVar[int]
     SIZES_FIELD_NUMBER: _ClassVar[int]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from cluster import ledger
-from cluster.ledger import Place, Row, State
+from cluster.ledger import Place, Row
 from cluster.requests.call import Call
 from cluster.settlement import finish_calls, settle
 from cluster.topology import CatalogTable, CatalogUpdate, Topology
@@ -59,8 +59,11 @@ class LedgerPartition:
     def row(self) -> Row | None:
         return ledger.row_of(self._partition.get(ledger.look(ONE)).item)
 
-    def begin(self, attempt: bytes = A, now: int = NOW) -> Row | None:
-        return self.do(ledger.begin(ONE, attempt, PAYLOAD, ITEMS, now))
+    def commit(self, attempt: bytes = A, now: int = NOW) -> Row | None:
+        return self.do(ledger.commit(ONE, attempt, PAYLOAD, ITEMS, (5, 0), now))
+
+    def refuse(self, attempt: bytes = A) -> Row | None:
+        return self.do(ledger.refuse(ONE, attempt, NOW))
 
     # --- as `settlement.Caller` ---
 
@@ -83,69 +86,52 @@ def partition() -> LedgerPartition:
     return LedgerPartition()
 
 
-def test_an_attempt_is_begun_committed_and_done(partition: LedgerPartition) -> None:
-    assert partition.begin() is None
-    assert partition.row() == Row(ONE, A, PAYLOAD, State.PENDING, items=ITEMS, version=1)
-    assert partition.do(ledger.commit(ONE, A, (5, 0), NOW)) is None
-    assert partition.do(ledger.done(ONE, A, NOW)) is None
-    assert partition.row() == Row(ONE, A, PAYLOAD, State.COMMITTED, True, ITEMS, (5, 0), version=3)
-
-
-def test_a_second_attempt_begins_only_after_the_first_was_cancelled(partition: LedgerPartition) -> None:
-    partition.begin()
-    in_the_way = partition.begin(B)
+def test_what_was_committed_is_told(partition: LedgerPartition) -> None:
+    assert partition.commit() is None
+    assert partition.row() == Row(ONE, A, PAYLOAD, ITEMS, (5, 0), at_ms=NOW, version=1)
+    in_the_way = partition.commit()
     assert in_the_way is not None
-    assert in_the_way.attempt == A
-    partition.do(ledger.cancel(ONE, A, NOW))
-    assert partition.begin(B) is None
+    assert in_the_way.attempt == A, "a coordinator that asks again finds its own attempt"
+
+
+def test_one_attempt_alone_is_committed(partition: LedgerPartition) -> None:
+    partition.commit()
+    in_the_way = partition.commit(B)
+    assert in_the_way is not None
+    assert (in_the_way.attempt, in_the_way.payload, in_the_way.sizes) == (A, PAYLOAD, (5, 0))
+
+
+def test_a_committed_attempt_is_not_refused_and_others_are(partition: LedgerPartition) -> None:
+    partition.commit()
+    assert partition.refuse() is not None
+    assert partition.refuse(B) is None
     row = partition.row()
     assert row is not None
-    assert (row.attempt, row.state, row.refused) == (B, State.PENDING, frozenset({A}))
+    assert (row.attempt, row.refused) == (A, frozenset({B}))
 
 
-def test_a_cancelled_attempt_is_neither_committed_nor_begun_again(partition: LedgerPartition) -> None:
-    partition.begin()
-    partition.do(ledger.cancel(ONE, A, NOW))
-    assert partition.do(ledger.commit(ONE, A, (), NOW)) is not None
-    assert partition.begin() is not None
-    partition.begin(B)
-    partition.do(ledger.cancel(ONE, B, NOW))
-    assert partition.begin() is not None
-
-
-def test_a_committed_attempt_is_not_cancelled(partition: LedgerPartition) -> None:
-    partition.begin()
-    partition.do(ledger.commit(ONE, A, (1,), NOW))
-    assert partition.do(ledger.cancel(ONE, A, NOW)) is not None
-    assert partition.do(ledger.refuse(ONE, A, NOW)) is not None
-
-
-def test_a_refused_attempt_never_begins(partition: LedgerPartition) -> None:
-    assert partition.do(ledger.refuse(ONE, A, NOW)) is None
-    in_the_way = partition.begin()
+def test_a_refused_attempt_is_never_committed_and_another_one_may_be(partition: LedgerPartition) -> None:
+    assert partition.refuse() is None
+    in_the_way = partition.commit()
     assert in_the_way is not None
-    assert in_the_way.state is None
-    assert in_the_way.refused == {A}
-    assert partition.begin(B) is None
+    assert (in_the_way.attempt, in_the_way.refused) == (b"", frozenset({A}))
+    assert partition.commit(B) is None
+    in_the_way = partition.commit()
+    assert in_the_way is not None
+    assert in_the_way.attempt == B
 
 
-def test_a_token_is_free_again_ten_minutes_after_the_transaction_was_done(partition: LedgerPartition) -> None:
-    partition.begin()
-    partition.do(ledger.commit(ONE, A, (1,), NOW))
-    assert partition.begin(B, NOW + ledger.ROW_MS + 1) is not None, "not every participant has applied"
-    partition.do(ledger.done(ONE, A, NOW))
-    assert partition.begin(B, NOW + ledger.ROW_MS) is not None
-    assert partition.begin(B, NOW + ledger.ROW_MS + 1) is None
-    row = partition.row()
-    assert row is not None
-    assert (row.attempt, row.state, row.done, row.sizes) == (B, State.PENDING, False, ())
+def test_a_token_is_free_again_after_ten_minutes() -> None:
+    row = Row(ONE, A, PAYLOAD, at_ms=NOW)
+    assert not row.expired(NOW + ledger.ROW_MS)
+    assert row.expired(NOW + ledger.ROW_MS + 1)
 
 
 def test_a_row_is_forgotten_only_as_it_was_read(partition: LedgerPartition) -> None:
-    partition.begin()
+    partition.refuse()
     row = partition.row()
     assert row is not None
-    partition.do(ledger.cancel(ONE, A, NOW))
+    partition.commit(B)
     partition.do(ledger.forget(row))
     row = partition.row()
     assert row is not None
@@ -158,28 +144,24 @@ def with_ledger() -> Topology:
     return Topology().with_update(CatalogUpdate("test", 1, 0, 1, tables=(table,)))
 
 
-@pytest.mark.parametrize("before", ["nothing", "pending", "committed", "cancelled", "refused", "another", "after"])
+@pytest.mark.parametrize("before", ["nothing", "committed", "refused", "another", "another after it"])
 async def test_whatever_state_an_attempt_was_left_in_it_comes_to_an_end(
     partition: LedgerPartition, before: str
 ) -> None:
-    if before in ("pending", "committed", "cancelled", "after"):
-        partition.begin()
     if before == "committed":
-        partition.do(ledger.commit(ONE, A, (1,), NOW))
-    if before in ("cancelled", "after"):
-        partition.do(ledger.cancel(ONE, A, NOW))
-    if before == "refused":
-        partition.do(ledger.refuse(ONE, A, NOW))
-    if before in ("another", "after"):
-        partition.begin(B)
+        partition.commit()
+    if before in ("refused", "another after it"):
+        partition.refuse()
+    if before.startswith("another"):
+        partition.commit(B)
     committed = await settle(partition, with_ledger(), ONE, A, NOW)
     assert committed is (before == "committed")
     assert await settle(partition, with_ledger(), ONE, A, NOW) is committed
     if not committed:
-        assert partition.begin() is not None, "what was settled cannot begin any more"
-        assert partition.do(ledger.commit(ONE, A, (1,), NOW)) is not None
-    if before in ("another", "after"):
-        assert partition.do(ledger.commit(ONE, B, (1,), NOW)) is None
+        assert partition.commit() is not None, "what was settled is not committed any more"
+    row = partition.row()
+    assert row is not None
+    assert row.attempt == {"committed": A, "another": B, "another after it": B}.get(before, b"")
 
 
 def test_participants_are_told_by_partition() -> None:

@@ -262,6 +262,22 @@ def test_whatever_meets_a_mark_conflicts(leader: Leader, applied: bool) -> None:
     assert isinstance(leader.put(item("c", 1)), Propose)
 
 
+@pytest.mark.parametrize("applied", [False, True])
+def test_another_attempt_at_the_same_transaction_is_told_apart_from_a_conflict(leader: Leader, applied: bool) -> None:
+    leader.decide(prepare(add("a", 1, 1), operation_id=9, token="t", attempt="x"))
+    if applied:
+        leader.apply()
+    second = leader.decide(prepare(add("a", 1, 1), put(item("b", 1)), operation_id=10, token="t", attempt="y"))
+    assert reply_of(second) == TransactReply(earlier=TransactReply.IN_PROGRESS)
+    assert isinstance(second, Answer)
+    assert (second.after == 0) is applied
+    assert not leader.partition.marks.get(key("b", 1))
+    leader.decide(finish("x", ("a", 1), commit=False))
+    assert isinstance(leader.decide(prepare(add("a", 1, 1), operation_id=11, token="t", attempt="z")), Propose), (
+        "the other one was given up"
+    )
+
+
 def test_items_are_free_as_soon_as_their_end_is_in_flight(leader: Leader) -> None:
     leader.decide(prepare(add("a", 1, 1), operation_id=9, attempt="x"))
     leader.decide(finish("x", ("a", 1), commit=True))

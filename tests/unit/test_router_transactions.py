@@ -4,29 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.ledger import Row, State
 from cluster.requests.call import StalePlanError
 from cluster.wire import storage_pb2
 from dynamo.errors import ApiError, unavailable
-from router.transactions import (
-    Begun,
-    Done,
-    Member,
-    Part,
-    Pending,
-    Read,
-    Replayed,
-    Superseded,
-    judge,
-    judge_beginning,
-    judge_reads,
-    parts_of,
-)
+from router.transactions import Done, InProgress, Member, Part, Read, Replayed, judge, judge_reads, parts_of
 from tests.unit.router_fakes import ONES, ZERO
 from tests.unit.router_tables import Catalog, on_demand
-from tests.unit.transaction_samples import identity
 
-A, B, PAYLOAD, OTHER = identity("a"), identity("b"), identity("payload"), identity("other")
 LOW, HIGH = ZERO, ONES + b"x"
 """Row keys in the two partitions of the samples' table."""
 WRITE = storage_pb2.ActionResult(write=storage_pb2.WriteReply(old_size=1, new_size=2))
@@ -121,30 +105,12 @@ def test_a_partition_knows_what_it_did_alone(earlier: str, expected: Replayed | 
         assert outcome == expected
 
 
-DONE = storage_pb2.Reply(write=storage_pb2.WriteReply())
-
-
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        (None, Begun()),
-        (Row(b"t", A, PAYLOAD, State.PENDING), Begun()),  # the answer to a first try got lost
-        (Row(b"t", A, PAYLOAD, State.CANCELLED), Superseded()),
-        (Row(b"t", refused=frozenset({A})), Superseded()),
-        (Row(b"t", B, PAYLOAD, State.CANCELLED, refused=frozenset({A})), Superseded()),
-        (Row(b"t", B, PAYLOAD, State.PENDING), Pending(B)),
-        (Row(b"t", B, PAYLOAD, State.COMMITTED), Row(b"t", B, PAYLOAD, State.COMMITTED)),
-    ],
-)
-def test_what_a_row_in_the_way_means(row: Row | None, expected: object) -> None:
-    assert judge_beginning(DONE, row, A, PAYLOAD) == expected
-
-
-@pytest.mark.parametrize("state", [State.PENDING, State.COMMITTED])
-def test_the_same_token_for_something_else(state: State) -> None:
-    outcome = judge_beginning(DONE, Row(b"t", B, OTHER, state), A, PAYLOAD)
-    assert isinstance(outcome, ApiError)
-    assert outcome.type == "IdempotentParameterMismatchException"
+def test_another_attempt_at_the_same_transaction_is_no_conflict() -> None:
+    in_progress = storage_pb2.Reply(transact=storage_pb2.TransactReply(earlier="IN_PROGRESS"))
+    for other in (reply(CONFLICT), reply(WRITE), unavailable("no leader")):
+        assert judge(parts(LOW, HIGH), [in_progress, other]) == InProgress()
+    done = storage_pb2.Reply(transact=storage_pb2.TransactReply(earlier="SAME", sizes=[5, 6]))
+    assert judge(parts(LOW, HIGH), [in_progress, done]) == Replayed((5, 6))
 
 
 def reads(*rows: bytes) -> list[Part[Read]]:
