@@ -7,28 +7,29 @@ is denied. What conditions speak of is only gathered when a policy that applies 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 from cluster.topology import Topology
 from dynamo.errors import ApiError, resource_not_found
 from dynamo.policy import Statement, Verdict, policy_of, verdict
 from dynamo.policy_conditions import Context
-from router.asks import Ask
+from router.asks import Ask, asks_of
 from router.context import ACCOUNT_ID
 from router.credentials import Account
 
 RESOURCE_STATEMENTS_MAX = 4_096
+SURE_MAX = 4_096
+SINGLE_TABLE = frozenset({"GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "Scan"})
 
 
 class UnknownTable(Exception):  # noqa: N818 - a question, not a fault
     """A request names a table that this catalog does not have: a newer one may, with a policy of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Circumstances:
+class Circumstances(NamedTuple):
     """What conditions may ask about a request beside its content: the client's address, whether it came by HTTPS, and
     when, in seconds since the epoch."""
 
@@ -36,14 +37,16 @@ class Circumstances:
     secure: bool
     now: float
 
-    def context(self, region: str) -> dict[str, tuple[str, ...]]:
+    def context(self, region: str, wanted: AbstractSet[str]) -> dict[str, tuple[str, ...]]:
         """By condition keys."""
         known: dict[str, tuple[str, ...]] = {
             "aws:securetransport": ("true" if self.secure else "false",),
-            "aws:currenttime": (datetime.fromtimestamp(int(self.now), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),),
-            "aws:epochtime": (str(int(self.now)),),
             "aws:requestedregion": (region,),
         }
+        if "aws:epochtime" in wanted:
+            known["aws:epochtime"] = (str(int(self.now)),)
+        if "aws:currenttime" in wanted:
+            known["aws:currenttime"] = (datetime.fromtimestamp(int(self.now), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),)
         if self.address:
             known["aws:sourceip"] = (self.address,)
         return known
@@ -51,7 +54,8 @@ class Circumstances:
 
 def check_access(
     account: Account,
-    asks: Iterable[Ask],
+    operation: str,
+    body: dict[str, Any],
     topology: Topology,
     circumstances: Circumstances,
     region: str,
@@ -62,8 +66,31 @@ def check_access(
     catalog has to be asked first, unless `final` says that it was."""
     if account.admin:
         return
-    for ask in asks:
+    asked = list(asks_of(operation, body, region))
+    for ask in asked:
         _check(account, ask, topology, circumstances, region, final)
+    _keep_if_sure(account, operation, body, asked)
+
+
+def is_sure(account: Account, operation: str, body: dict[str, Any], topology: Topology) -> bool:
+    """Whether the same was asked before, and allowed by policies that look at nothing else. The short way for most
+    requests; it leaves out what a table's own policy could say."""
+    name = body.get("TableName")
+    if name is None or (operation, name, body.get("IndexName")) not in account.sure:
+        return False
+    table = topology.table_named(name)
+    return table is not None and not table.resource_policy
+
+
+def _keep_if_sure(account: Account, operation: str, body: dict[str, Any], asks: list[Ask]) -> None:
+    """Keep what one statement allows and no statement that applies has conditions for."""
+    if operation not in SINGLE_TABLE or len(asks) != 1:
+        return
+    own = account.applicable(asks[0].action, asks[0].resource)
+    if own and not any(each.deny or each.conditions for each in own):
+        if len(account.sure) >= SURE_MAX:
+            account.sure.clear()
+        account.sure.add((operation, body["TableName"], body.get("IndexName")))
 
 
 def _check(
@@ -80,9 +107,10 @@ def _check(
         if table is not None and table.resource_policy
         else ()
     )
+    wanted = {condition.key for each in (*own, *of_table) for condition in each.conditions}
     context: Context = {}
-    if any(each.conditions for each in own) or any(each.conditions for each in of_table):
-        context = {**account.context, **circumstances.context(region), **ask.details(table)}
+    if wanted:
+        context = {**account.context, **circumstances.context(region, wanted), **ask.details(table, wanted)}
     by_user, by_table = verdict(own, context), verdict(of_table, context)
     if by_user is Verdict.DENY:
         raise denied(account.arn, ask, "with an explicit deny in an identity-based policy")
@@ -90,7 +118,7 @@ def _check(
         raise denied(account.arn, ask, "with an explicit deny in a resource-based policy")
     if by_user is Verdict.NOTHING and by_table is Verdict.NOTHING:
         raise denied(account.arn, ask, f"because no identity-based policy allows the {ask.action} action")
-    if table is None and ask.table and ask.exists and any(each.conditions for each in own):
+    if table is None and ask.table and ask.exists and wanted:
         raise resource_not_found()  # at once: a table made this moment would be used without its keys being judged
 
 

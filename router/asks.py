@@ -6,13 +6,14 @@ Source: "Actions, resources, and condition keys for Amazon DynamoDB" in AWS's se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, NamedTuple
 
 from dynamo.expressions import tree
 from dynamo.expressions.request import compile_request
 from dynamo.table import KeySchema, Table
-from dynamo.values import AttributeValue, canonical_item, canonical_value
+from dynamo.values import AttributeValue, canonical_value
 from router.catalog import table_name
 from router.context import ACCOUNT_ID
 from router.partiql.parse import Parsed, parse
@@ -20,8 +21,9 @@ from router.partiql.planning import item_key, plan_select
 from router.partiql.statements import Delete, Exists, Insert, Select, Update, source_of
 from router.streams import decode_iterator
 
-Details = Callable[[Table | None], dict[str, tuple[str, ...]]]
-"""Values of the keys dynamodb:…, which need the table's key schema; the table may not exist."""
+Details = Callable[[Table | None, AbstractSet[str]], dict[str, tuple[str, ...]]]
+"""Values of the keys dynamodb:…, which need the table's key schema (the table may not exist). The second argument says
+which are asked for; others may be there as well."""
 
 LEADING_KEYS = "dynamodb:leadingkeys"
 ATTRIBUTES = "dynamodb:attributes"
@@ -39,7 +41,7 @@ class Ask(NamedTuple):
     action: str
     resource: str
     table: str = ""
-    details: Details = lambda _table: {}
+    details: Details = lambda _table, _wanted: {}
     exists: bool = True
 
 
@@ -83,11 +85,14 @@ def _on_item(operation: str, body: dict[str, Any], arns: _Arns) -> Iterator[Ask]
     yield Ask(f"dynamodb:{operation}", arns.table(name), table_name(name), details)
 
 
-def _item_details(operation: str, body: Mapping[str, Any], table: Table | None) -> dict[str, tuple[str, ...]]:
-    item = canonical_item(body["Item"] if "Item" in body else body["Key"])
-    compiled = compile_request("DeleteItem" if operation == "ConditionCheckItem" else operation, body)
-    names = {*item, *_names(compiled.condition, compiled.update, compiled.projection)}
-    details = {ATTRIBUTES: _sorted(names)}
+def _item_details(
+    operation: str, body: Mapping[str, Any], table: Table | None, wanted: AbstractSet[str]
+) -> dict[str, tuple[str, ...]]:
+    item = body["Item"] if "Item" in body else body["Key"]
+    details: dict[str, tuple[str, ...]] = {}
+    if ATTRIBUTES in wanted:
+        compiled = compile_request("DeleteItem" if operation == "ConditionCheckItem" else operation, body)
+        details[ATTRIBUTES] = _sorted({*item, *_names(compiled.condition, compiled.update, compiled.projection)})
     if table is not None:
         details[LEADING_KEYS] = _leading([item], table.keys)
     if operation == "GetItem":
@@ -110,7 +115,9 @@ def _on_rows(operation: str, body: dict[str, Any], arns: _Arns) -> Iterator[Ask]
     yield Ask(f"dynamodb:{operation}", resource, table_name(name), partial(_row_details, operation, body))
 
 
-def _row_details(operation: str, body: dict[str, Any], table: Table | None) -> dict[str, tuple[str, ...]]:
+def _row_details(
+    operation: str, body: dict[str, Any], table: Table | None, _wanted: AbstractSet[str]
+) -> dict[str, tuple[str, ...]]:
     compiled = compile_request(operation, body)
     names = _names(compiled.key_condition, compiled.filter, compiled.projection)
     details = {ATTRIBUTES: _sorted(names), SELECT: (_selected(body),)}
@@ -140,9 +147,9 @@ def _on_batch_get(body: dict[str, Any], arns: _Arns) -> Iterator[Ask]:
 
 
 def _batch_get_details(
-    body: Mapping[str, Any], request: Mapping[str, Any], table: Table | None
+    body: Mapping[str, Any], request: Mapping[str, Any], table: Table | None, _wanted: AbstractSet[str]
 ) -> dict[str, tuple[str, ...]]:
-    keys = [canonical_item(key) for key in request["Keys"]]
+    keys = request["Keys"]
     names = {name for key in keys for name in key} | _names(compile_request("GetItem", request).projection)
     details = {ATTRIBUTES: _sorted(names), SELECT: (_selected(request),)}
     if table is not None:
@@ -157,10 +164,10 @@ def _on_batch_write(body: dict[str, Any], arns: _Arns) -> Iterator[Ask]:
 
 
 def _batch_write_details(
-    body: Mapping[str, Any], requests: list[dict[str, Any]], table: Table | None
+    body: Mapping[str, Any], requests: list[dict[str, Any]], table: Table | None, _wanted: AbstractSet[str]
 ) -> dict[str, tuple[str, ...]]:
     items = [
-        canonical_item(request["PutRequest"]["Item"] if "PutRequest" in request else request["DeleteRequest"]["Key"])
+        request["PutRequest"]["Item"] if request.get("PutRequest") else request["DeleteRequest"]["Key"]
         for request in requests
         if request.get("PutRequest") or request.get("DeleteRequest")
     ]
@@ -181,8 +188,10 @@ def _on_transaction(enclosing: str, body: dict[str, Any], arns: _Arns) -> Iterat
                 yield ask._replace(details=partial(_within, enclosing, ask.details))
 
 
-def _within(enclosing: str, details: Details, table: Table | None) -> dict[str, tuple[str, ...]]:
-    return {**details(table), ENCLOSING_OPERATION: (enclosing,)}
+def _within(
+    enclosing: str, details: Details, table: Table | None, wanted: AbstractSet[str]
+) -> dict[str, tuple[str, ...]]:
+    return {**details(table, wanted), ENCLOSING_OPERATION: (enclosing,)}
 
 
 # --- PartiQL ---
@@ -209,7 +218,9 @@ def _asked_by(text: str, body: dict[str, Any], arns: _Arns) -> Ask:
     return Ask(f"dynamodb:PartiQL{kind}", resource, table_name(source.table), details)
 
 
-def _statement_details(parsed: Parsed, body: Mapping[str, Any], table: Table | None) -> dict[str, tuple[str, ...]]:
+def _statement_details(
+    parsed: Parsed, body: Mapping[str, Any], table: Table | None, _wanted: AbstractSet[str]
+) -> dict[str, tuple[str, ...]]:
     values = parsed.fill(body.get("Parameters"))
     statement = parsed.statement
     if isinstance(statement, Exists):
@@ -304,7 +315,7 @@ def _keys(table: Table, index: str | None) -> KeySchema:
 
 
 def _leading(items: list[dict[str, AttributeValue]], keys: KeySchema) -> tuple[str, ...]:
-    return _sorted({_text(item[name]) for item in items for name in keys.hash if name in item})
+    return _sorted({_text(canonical_value(item[name])) for item in items for name in keys.hash if name in item})
 
 
 def _equated(condition: tree.Condition, values: list[AttributeValue], keys: KeySchema) -> set[str]:

@@ -44,6 +44,8 @@ class Account:
     statements: tuple[Statement, ...]
     arn: str = ""
     context: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    sure: set[tuple[str, str, str | None]] = field(default_factory=set)
+    """Operations on tables and indexes that policies allow whatever else a request says: see `check_access`."""
     _applicable: dict[tuple[str, str], tuple[Statement, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -68,13 +70,13 @@ class Account:
 
 
 @dataclass(slots=True, eq=False)
-class _Key:
-    """An access key of a user. `secret` is None until it is opened."""
+class Key:
+    """A secret and whose it is. `sealed` is how the catalog has it; `secret` is b"" until it is opened."""
 
     account: Account
     sealed: bytes
-    secret: bytes | None
-    disabled: bool
+    secret: bytes
+    disabled: bool = False
 
 
 class Credentials:
@@ -92,33 +94,27 @@ class Credentials:
         self._known = tuple(known)
         self._wall = wall
         self._of: Mapping[int, CatalogUser] | None = None
-        self._keys: dict[str, _Key] = {}
+        self._keys: dict[str, Key] = {}
         self._accounts: dict[str, Account] = {}
         self._sessions: dict[str, Session] = {}
 
-    def secret(self, access_key: str, token: str) -> bytes:
-        """What requests with this key have to be signed with. Raises ApiError."""
+    def find(self, access_key: str, token: str) -> Key:
+        """The secret that requests with this key have to be signed with, and whose it is. Raises ApiError."""
+        users = self._users()
+        if users is not self._of:
+            self._read(users)
+            self._of = users
         if token:
-            return self._session(access_key, token).secret
-        key = self._key(access_key)
-        if key.secret is None:
-            key.secret = self._opened(key.sealed, access_key)
-        return key.secret
-
-    def account(self, access_key: str, token: str) -> Account:
-        """Whose key it is. Raises ApiError."""
-        if not token:
-            return self._key(access_key).account
-        account = self._current_accounts().get(self._session(access_key, token).user)
-        if account is None:
-            raise unrecognized()
-        return account
-
-    def _key(self, access_key: str) -> _Key:
-        self._current_accounts()
+            session = self._session(access_key, token)
+            account = self._accounts.get(session.user)
+            if account is None:
+                raise unrecognized()
+            return Key(account, b"", session.secret)
         key = self._keys.get(access_key)
         if key is None or key.disabled:
             raise unrecognized()
+        if not key.secret:
+            key.secret = self._opened(key.sealed, access_key)
         return key
 
     def _session(self, access_key: str, token: str) -> Session:
@@ -147,13 +143,6 @@ class Credentials:
             _log.error("the access key %s cannot be used: %s", access_key, error)
             raise unrecognized() from None
 
-    def _current_accounts(self) -> dict[str, Account]:
-        users = self._users()
-        if users is not self._of:
-            self._read(users)
-            self._of = users
-        return self._accounts
-
     def _read(self, users: Mapping[int, CatalogUser]) -> None:
         """All users anew; what was opened stays so where key and sealed secret are the same."""
         before = self._keys
@@ -162,12 +151,12 @@ class Credentials:
             account = self._accounts[record.user.name] = _account(record.user)
             for key in record.user.keys:
                 old = before.get(key.id)
-                secret = old.secret if old is not None and old.sealed == key.secret else None
-                self._keys[key.id] = _Key(account, key.secret, secret, key.disabled)
+                secret = old.secret if old is not None and old.sealed == key.secret else b""
+                self._keys[key.id] = Key(account, key.secret, secret, key.disabled)
         for known in self._known:  # the operator's file wins
             account = _account(known.user)
             self._accounts[known.user.name] = account
-            self._keys[known.id] = _Key(account, b"", known.secret.encode(), False)
+            self._keys[known.id] = Key(account, b"", known.secret.encode())
 
 
 def _account(user: User) -> Account:

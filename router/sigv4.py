@@ -9,15 +9,14 @@ nothing but a header's value.
 
 from __future__ import annotations
 
-import hmac
 import re
 from calendar import timegm
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_tz
 from hashlib import sha256
-from typing import NamedTuple
+from hmac import compare_digest, digest
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from dynamo.errors import ApiError
 
@@ -27,6 +26,7 @@ TERMINATOR = "aws4_request"
 SCOPE_PARTS = 5
 SKEW_SECONDS = 15 * 60
 EXPIRES_MAX_SECONDS = 7 * 24 * 3600
+HEAD_BYTES_MAX = 1_024
 KEYS_MAX = 1_024
 """Signing keys, and parsed headers, that are kept. A full cache starts anew."""
 
@@ -57,23 +57,50 @@ class Request(NamedTuple):
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What a signed request says of itself: `access_key` asked at `date` (x-amz-date, of `seconds`), in `scope`
-    (date/region/service/aws4_request). `expires` is None for the header form."""
+class Head(NamedTuple):
+    """What a client's requests have in common for a day, by which it is kept once it was understood.
+
+    `scope` is date, region, service, aws4_request; `prefixes` are the signed headers' names with their colons.
+    `complete`: all is signed that has to be. `at_home`: it is for this region and service.
+    """
 
     access_key: str
-    scope: tuple[str, str, str, str]
-    signed_headers: tuple[bytes, ...]
+    scope: tuple[str, ...]
+    signed: tuple[bytes, ...]
+    prefixes: tuple[tuple[bytes, bytes], ...]
+    signed_text: bytes
+    scope_text: str
+    complete: bool
+    at_home: bool
+
+
+class Claim(NamedTuple):
+    """What a signed request says of itself: it was made at `date` (x-amz-date), `seconds` since the epoch. `expires` is
+    None for the header form."""
+
+    head: Head
     signature: bytes
     date: str
     seconds: int
     token: str
     expires: int | None = None
 
+    @property
+    def access_key(self) -> str:
+        """Whose signature it claims to be."""
+        return self.head.access_key
 
-Secrets = Callable[[str, str], bytes]
-"""The secret of (access key, session token). Raises ApiError: `unrecognized` or `expired_token`."""
+
+class Holder(Protocol):
+    """Who has a secret."""
+
+    @property
+    def secret(self) -> bytes:
+        """What requests are signed with."""
+        ...
+
+
+H = TypeVar("H", bound=Holder)
 
 
 def unrecognized() -> ApiError:
@@ -92,27 +119,34 @@ def access_key(header: str) -> str:
     return rest.partition("/")[0].strip() if found else ""
 
 
-class Verifier:
-    """Verifies requests to one region's endpoint. Keeps derived signing keys, and nothing else of a request."""
+class Verifier(Generic[H]):
+    """Verifies requests to one region's endpoint. Keeps derived signing keys, and nothing else of a request.
 
-    def __init__(self, region: str, secrets: Secrets) -> None:
+    `holder_of` finds the holder of (access key, session token), or raises ApiError: `unrecognized`, `expired_token`.
+    """
+
+    def __init__(self, region: str, holder_of: Callable[[str, str], H]) -> None:
         self._region = region
-        self._secrets = secrets
+        self._holder_of = holder_of
         self._keys: dict[tuple[str, str], tuple[bytes, bytes]] = {}
-        self._heads: dict[bytes, tuple[tuple[str, ...], tuple[bytes, ...]]] = {}
-        self._last_date = ("", 0)
+        self._heads: dict[bytes, Head] = {}
+        self._last_date = (b"", "", 0)
 
-    def verify(self, request: Request, now: float) -> Claim:
-        """Who signed the request, at `now` in seconds since the epoch. Raises ApiError."""
+    def verify(self, request: Request, now: float) -> tuple[str, H]:
+        """Access key and holder of what signed the request, at `now` in seconds since the epoch. Raises ApiError."""
         claim = self._claim(request)
-        self._check_time(claim, now)
-        self._check_signed_headers(claim, request)
-        self._check_scope(claim)
-        secret = self._secrets(claim.access_key, claim.token)
-        key = self._signing_key(claim, secret)
-        if not self._matches(claim, request, key):
+        head = claim.head
+        age = now - claim.seconds
+        if claim.expires is not None or not -SKEW_SECONDS <= age <= SKEW_SECONDS:
+            self._check_time(claim, now)
+        if not head.complete:
+            self._check_signed_headers(claim, request)
+        if not head.at_home or head.scope[0] != claim.date[:8]:
+            self._check_scope(claim)
+        holder = self._holder_of(head.access_key, claim.token)
+        if not self._matches(claim, request, self._signing_key(head, holder.secret)):
             raise _invalid(MISMATCH)
-        return claim
+        return head.access_key, holder
 
     # --- what the request says ---
 
@@ -130,26 +164,30 @@ class Verifier:
     def _claim_of_header(self, header: bytes, request: Request) -> Claim:
         headers = request.headers
         date = headers.get(b"x-amz-date") or headers.get(b"date") or b""
-        head, _, signature = header.rpartition(b"Signature=")
-        known = self._heads.get(head)
-        if known is None or b"," in signature or b" " in signature:
-            known, signature = _parsed_header(header, date)
-            if len(self._heads) >= KEYS_MAX:
-                self._heads.clear()
-            self._heads[head] = known
-        elif not date or not signature:
-            _parsed_header(header, date)
-        (key, *scope), signed = known
+        beginning, _, signature = header.rpartition(b"Signature=")
+        head = self._heads.get(beginning)
+        if head is None or not date or not signature or b"," in signature or b" " in signature:
+            parts, signed, signature = _parsed_header(header, date)
+            head = self._head(parts, signed)
+            if len(beginning) <= HEAD_BYTES_MAX and header.endswith(signature):
+                if len(self._heads) >= KEYS_MAX:
+                    self._heads.clear()
+                self._heads[beginning] = head
         text, seconds = self._date(date)
         token = headers.get(b"x-amz-security-token")
-        return Claim(
-            key,
-            tuple(scope),  # type: ignore[arg-type]
+        return Claim(head, signature, text, seconds, "" if token is None else token.decode("latin-1"))
+
+    def _head(self, parts: tuple[str, ...], signed: tuple[bytes, ...]) -> Head:
+        access, *scope = parts
+        return Head(
+            access,
+            tuple(scope),
             signed,
-            signature,
-            text,
-            seconds,
-            "" if token is None else token.decode("latin-1"),
+            tuple([(name, name + b":") for name in signed]),
+            b";".join(signed),
+            "/".join(scope),
+            complete=b"host" in signed and all(name in signed for name in _MUST_BE_SIGNED),
+            at_home=scope[1:] == [self._region, SERVICE, TERMINATOR],
         )
 
     def _claim_of_query(self, request: Request) -> Claim:
@@ -160,7 +198,7 @@ class Verifier:
             told = "".join(f"AWS query-string parameters must include '{name}'. " for name in missing)
             raise _incomplete(f"{told}Re-examine the query-string parameters.")
         _check_algorithm(given["X-Amz-Algorithm"])
-        access, *scope = _scope(given["X-Amz-Credential"])
+        parts = _scope(given["X-Amz-Credential"])
         text, seconds = self._date(given["X-Amz-Date"].encode("latin-1"))
         expires = given.get("X-Amz-Expires", str(SKEW_SECONDS))
         if not (expires.isascii() and expires.isdigit() and len(expires) < 9 and int(expires) <= EXPIRES_MAX_SECONDS):
@@ -168,14 +206,14 @@ class Verifier:
         token = given.get("X-Amz-Security-Token") or request.headers.get(b"x-amz-security-token", b"").decode("latin-1")
         signed = tuple(name.encode("latin-1").lower() for name in given["X-Amz-SignedHeaders"].split(";"))
         signature = given["X-Amz-Signature"].encode("latin-1")
-        return Claim(access, tuple(scope), signed, signature, text, seconds, token, int(expires))  # type: ignore[arg-type]
+        return Claim(self._head(parts, signed), signature, text, seconds, token, int(expires))
 
     def _date(self, date: bytes) -> tuple[str, int]:
         """In ISO-8601's basic form, and in seconds. A Date header may have HTTP's form. Raises ApiError."""
-        text = date.decode("latin-1")
-        known, seconds = self._last_date
-        if text == known:
+        known, text, seconds = self._last_date
+        if date == known:
             return text, seconds
+        text = date.decode("latin-1")
         found = _seconds(text)
         if found is None:
             parsed = parsedate_tz(text)
@@ -185,7 +223,7 @@ class Verifier:
                 )
             found = timegm(parsed[:6]) - (parsed[9] or 0)
             return iso(found), found
-        self._last_date = (text, found)
+        self._last_date = (date, text, found)
         return text, found
 
     # --- whether it holds ---
@@ -206,7 +244,7 @@ class Verifier:
 
     def _check_signed_headers(self, claim: Claim, request: Request) -> None:
         """What decides where a request goes and what it does must be under the signature."""
-        signed = claim.signed_headers
+        signed = claim.head.signed
         if b"host" not in signed:
             raise _invalid("'Host' or ':authority' must be a 'SignedHeader' in the AWS Authorization.")
         for name, told in _MUST_BE_SIGNED.items():
@@ -216,9 +254,7 @@ class Verifier:
             raise _invalid("'Date' must be a 'SignedHeader' in the AWS Authorization.")
 
     def _check_scope(self, claim: Claim) -> None:
-        date, region, service, terminator = claim.scope
-        if region == self._region and service == SERVICE and terminator == TERMINATOR and date == claim.date[:8]:
-            return
+        date, region, service, terminator = claim.head.scope
         told = ""
         if region != self._region:
             told += f"Credential should be scoped to a valid region, not '{region}'. "
@@ -233,12 +269,12 @@ class Verifier:
             )
         raise _invalid(told)
 
-    def _signing_key(self, claim: Claim, secret: bytes) -> bytes:
-        name = (claim.access_key, claim.scope[0])
+    def _signing_key(self, head: Head, secret: bytes) -> bytes:
+        name = (head.access_key, head.scope_text)
         kept = self._keys.get(name)
         if kept is not None and kept[0] == secret:
             return kept[1]
-        key = signing_key(secret, claim.scope)
+        key = signing_key(secret, head.scope)
         if len(self._keys) >= KEYS_MAX:
             self._keys.clear()
         self._keys[name] = (secret, key)
@@ -246,17 +282,24 @@ class Verifier:
 
     def _matches(self, claim: Claim, request: Request, key: bytes) -> bool:
         payload = sha256(request.body).hexdigest().encode()
-        lines = canonical_headers(request.headers, claim.signed_headers)
-        path, _, query = request.target.partition(b"?")
+        lines = canonical_headers(request.headers, claim.head.prefixes)
+        target = request.target
+        if target == b"/":
+            path, query = target, b""
+        else:
+            path, _, query = target.partition(b"?")
+            path = canonical_path(path)
         presigned = claim.expires is not None
-        if _agrees(claim, key, request.method, canonical_path(path), canonical_query(query, presigned), lines, payload):
+        if _agrees(claim, key, request.method, path, canonical_query(query, presigned), lines, payload):
             return True
+        if not query and lines.isascii():
+            return False
         # Signers differ in two odd places: some sign the query as they sent it, and some sign a header's text in UTF-8
         # and send it in Latin-1. Both say exactly what was meant, so both are taken.
         queries = [canonical_query(query, presigned), raw_query(query, presigned)] if query else [b""]
         heads = [lines, _in_utf8(lines)]
         return any(
-            _agrees(claim, key, request.method, canonical_path(path), each, head, payload)
+            _agrees(claim, key, request.method, path, each, head, payload)
             for each in queries
             for head in heads
             if (each, head) != (queries[0], lines)
@@ -273,14 +316,12 @@ def canonical_request(
     return b"%b\n%b\n%b\n%b\n%b\n%b" % (method, path, query, lines, signed_headers, payload)
 
 
-def canonical_headers(headers: Mapping[bytes, bytes], signed: tuple[bytes, ...]) -> bytes:
+def canonical_headers(headers: Mapping[bytes, bytes], prefixes: Iterable[tuple[bytes, bytes]]) -> bytes:
     """One line per signed header: blanks around its value are dropped, those within become one. A header that was
-    signed and is not there counts as empty."""
-    lines = []
-    for name in signed:
-        value = headers.get(name, b"")
-        lines.append(b"%b:%b\n" % (name, b" ".join(value.split())))
-    return b"".join(lines)
+    signed and is not there counts as empty. `prefixes`: names, and names with their colons."""
+    lines = [prefix + b" ".join(headers.get(name, b"").split()) for name, prefix in prefixes]
+    lines.append(b"")
+    return b"\n".join(lines)
 
 
 def canonical_path(path: bytes) -> bytes:
@@ -317,11 +358,11 @@ def raw_query(query: bytes, presigned: bool = False) -> bytes:
     return b"&".join([b"%b=%b" % pair for pair in pairs if not (presigned and pair[0] == b"X-Amz-Signature")])
 
 
-def signing_key(secret: bytes, scope: tuple[str, str, str, str]) -> bytes:
+def signing_key(secret: bytes, scope: Iterable[str]) -> bytes:
     """The key derived for a day, region and service."""
     key = b"AWS4" + secret
     for part in scope:
-        key = hmac.digest(key, part.encode(), "sha256")
+        key = digest(key, part.encode(), "sha256")
     return key
 
 
@@ -331,9 +372,9 @@ def iso(seconds: float) -> str:
 
 
 def _agrees(claim: Claim, key: bytes, method: bytes, path: bytes, query: bytes, lines: bytes, payload: bytes) -> bool:
-    canonical = canonical_request(method, path, query, lines, b";".join(claim.signed_headers), payload)
-    text = f"{ALGORITHM}\n{claim.date}\n{'/'.join(claim.scope)}\n{sha256(canonical).hexdigest()}"
-    return hmac.compare_digest(hmac.digest(key, text.encode(), "sha256").hex().encode(), claim.signature)
+    canonical = canonical_request(method, path, query, lines, claim.head.signed_text, payload)
+    text = f"{ALGORITHM}\n{claim.date}\n{claim.head.scope_text}\n{sha256(canonical).hexdigest()}"
+    return compare_digest(digest(key, text.encode(), "sha256").hex().encode(), claim.signature)
 
 
 def _encoded(value: bytes) -> bytes:
@@ -351,7 +392,7 @@ def _in_utf8(lines: bytes) -> bytes:
 # --- parsing ---
 
 
-def _parsed_header(header: bytes, date: bytes) -> tuple[tuple[tuple[str, ...], tuple[bytes, ...]], bytes]:
+def _parsed_header(header: bytes, date: bytes) -> tuple[tuple[str, ...], tuple[bytes, ...], bytes]:
     """Access key and scope, signed headers, and the signature. Raises ApiError, which names all that is missing."""
     text = header.decode("latin-1").strip()
     algorithm, _, rest = text.partition(" ")
@@ -370,7 +411,7 @@ def _parsed_header(header: bytes, date: bytes) -> tuple[tuple[tuple[str, ...], t
         raise _incomplete(f"{''.join(told)}Authorization={_hidden(text)}")
     _check_algorithm(algorithm)
     signed = tuple(parts["SignedHeaders"].lower().encode("latin-1").split(b";"))
-    return (_scope(parts["Credential"]), signed), parts["Signature"].encode("latin-1")
+    return _scope(parts["Credential"]), signed, parts["Signature"].encode("latin-1")
 
 
 def _scope(credential: str) -> tuple[str, ...]:

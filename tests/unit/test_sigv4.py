@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from hashlib import sha256
 
 import pytest
@@ -14,14 +15,19 @@ from tests.unit.signing import ACCESS_KEY, NOW, SECRET, signed
 MINUTES = 60
 
 
-def secret_of(key: str, token: str) -> bytes:
+@dataclass
+class Owner:
+    secret: bytes
+
+
+def owner_of(key: str, token: str) -> Owner:
     if key != ACCESS_KEY or token not in ("", "a+b/c="):
         raise unrecognized()
-    return SECRET.encode()
+    return Owner(SECRET.encode())
 
 
 def verify(request: Request, now: float = NOW) -> str:
-    return Verifier("us-east-1", secret_of).verify(request, now).access_key
+    return Verifier("us-east-1", owner_of).verify(request, now)[0]
 
 
 def refusal(request: Request, now: float = NOW) -> tuple[str, str]:
@@ -105,9 +111,9 @@ def test_parts_of_the_header_in_another_order() -> None:
         algorithm, _, rest = text.partition(" ")
         return f"{algorithm} {', '.join(reversed(rest.split(', ')))}"
 
-    verifier = Verifier("us-east-1", secret_of)
+    verifier = Verifier("us-east-1", owner_of)
     for _ in range(2):
-        assert verifier.verify(authorization(signed(), reorder), NOW).access_key == ACCESS_KEY
+        assert verifier.verify(authorization(signed(), reorder), NOW)[0] == ACCESS_KEY
 
 
 @pytest.mark.parametrize("minutes", [-15, 0, 15])
@@ -116,18 +122,18 @@ def test_fifteen_minutes_of_skew(minutes: int) -> None:
 
 
 def test_one_verifier_verifies_many() -> None:
-    verifier = Verifier("us-east-1", secret_of)
+    verifier = Verifier("us-east-1", owner_of)
     for number in range(3):
-        assert verifier.verify(signed(b"%d" % number), NOW).access_key == ACCESS_KEY
+        assert verifier.verify(signed(b"%d" % number), NOW)[0] == ACCESS_KEY
         with pytest.raises(ApiError, match="does not match"):
             verifier.verify(signed(b"%d" % number)._replace(body=b"other"), NOW)
 
 
 def test_a_secret_that_changes_takes_its_derived_key_along() -> None:
-    secrets = [SECRET.encode()]
-    verifier = Verifier("us-east-1", lambda *_: secrets[0])
+    owner = Owner(SECRET.encode())
+    verifier = Verifier("us-east-1", lambda *_: owner)
     assert verifier.verify(signed(), NOW)
-    secrets[0] = b"another"
+    owner.secret = b"another"
     with pytest.raises(ApiError, match="does not match"):
         verifier.verify(signed(), NOW)
 
