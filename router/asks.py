@@ -10,13 +10,14 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, NamedTuple
 
+from dynamo.errors import ApiError
 from dynamo.expressions import tree
 from dynamo.expressions.request import compile_request
 from dynamo.table import KeySchema, Table
 from dynamo.values import AttributeValue, canonical_value
 from router.catalog import table_name
 from router.context import ACCOUNT_ID
-from router.partiql.parse import Parsed, parse
+from router.partiql.parse import Parsed, check_together, parse
 from router.partiql.planning import item_key, plan_select
 from router.partiql.statements import Delete, Exists, Insert, Select, Update, source_of
 from router.streams import decode_iterator
@@ -202,8 +203,14 @@ def _on_statement(body: dict[str, Any], arns: _Arns) -> Iterator[Ask]:
 
 
 def _on_statements(member: str, body: dict[str, Any], arns: _Arns) -> Iterator[Ask]:
+    check_together(each["Statement"] for each in body[member])
     for each in body[member]:
-        ask = _asked_by(each["Statement"], each, arns)
+        try:
+            ask = _asked_by(each["Statement"], each, arns)
+        except ApiError:
+            if member == "TransactStatements":
+                raise
+            continue  # it is answered with its error, and nothing is done
         if member == "TransactStatements":
             ask = ask._replace(details=partial(_within, "ExecuteTransaction", ask.details))
         yield ask

@@ -18,7 +18,7 @@ from router.context import RequestContext
 from router.operations.replies import failure
 from router.operations.statement_reads import projection_of, row_of
 from router.operations.statement_writes import EXISTS_ALONE, Write, write_of
-from router.partiql.parse import parse
+from router.partiql.parse import check_together, parse
 from router.partiql.planning import item_key
 from router.partiql.statements import Exists, Select, Statement, is_read, source_of
 from router.plan import Call, Plan, StalePlanError, Work
@@ -60,6 +60,7 @@ class _Member:
 
 def plan(body: dict[str, Any], context: RequestContext) -> Plan:
     """What a BatchExecuteStatement request asks for. Raises ApiError."""
+    check_together(member["Statement"] for member in body["Statements"])
     members = [_parsed(member) for member in body["Statements"]]
     kinds = {is_read(member.statement) for member in members if member.statement is not None}
     if len(kinds) > 1:

@@ -19,7 +19,7 @@ from router.operations.statement_writes import DUPLICATE, NO_CONDITION, NO_KEY, 
 from router.operations.tables import with_tables
 from router.operations.transact_write_items import identity_of
 from router.operations.transaction_checks import Invalid, check_items_once, raise_invalid
-from router.partiql.parse import Parsed, parse
+from router.partiql.parse import Parsed, check_together, parse
 from router.partiql.planning import item_key
 from router.partiql.statements import Delete, Select, Statement, Update, is_read, source_of
 from router.plan import Plan, Work
@@ -46,6 +46,7 @@ class _Statement:
 def plan(body: dict[str, Any], context: RequestContext) -> Plan:
     """What an ExecuteTransaction request asks for. Raises ApiError."""
     bodies = body["TransactStatements"]
+    check_together(member["Statement"] for member in bodies)
     parsed = [_parsed(index, member["Statement"]) for index, member in enumerate(bodies)]
     if len({is_read(each.statement) for each in parsed}) > 1:
         raise validation("ExecuteTransaction API does not support both read and write operations in the same request.")

@@ -30,7 +30,14 @@ from dynamo.expressions.tree import (
     Size,
     Value,
 )
-from router.partiql.parse import CACHED_TEXT_SIZE_MAX, parse
+from router.partiql.parse import (
+    CACHED_TEXT_SIZE_MAX,
+    LONG_STATEMENTS_MAX,
+    WORDS_MAX,
+    WORDS_TOGETHER_MAX,
+    check_together,
+    parse,
+)
 from router.partiql.statements import Delete, Exists, Insert, OrderKey, Select, Source, Update
 
 NOT_WELL_FORMED = "Statement wasn't well formed, can't be processed: "
@@ -341,8 +348,31 @@ def test_deep_statements_within_bounds_are_read() -> None:
     assert isinstance(where(" AND ".join(["a = 1"] * 150)), And)
 
 
-def test_parsed_statements_are_kept_unless_they_are_long() -> None:
-    short = "SELECT * FROM t WHERE a = 'kept'"
-    long = f"SELECT * FROM t WHERE a = '{'x' * CACHED_TEXT_SIZE_MAX}'"
-    assert parse(short) is parse(short)
-    assert parse(long) is not parse(long)
+def test_parsed_statements_are_kept_and_few_long_ones() -> None:
+    text = "SELECT * FROM t WHERE a = 'kept'"
+    assert parse(text) is parse(text)
+    long = [
+        f"SELECT * FROM t WHERE a = '{number}{'x' * CACHED_TEXT_SIZE_MAX}'" for number in range(LONG_STATEMENTS_MAX + 1)
+    ]
+    kept = [parse(each) for each in long]
+    assert parse(long[-1]) is kept[-1]
+    assert parse(long[0]) is not kept[0]
+
+
+@pytest.mark.parametrize("part", ["[", "[]", "()", "a,", "?,", "'',", "/**/", "- "])
+def test_a_statement_of_too_many_words_is_not_read(part: str) -> None:
+    with pytest.raises(ApiError, match=f"The statement has more than {WORDS_MAX} words and signs"):
+        parse("SELECT * FROM t WHERE a = " + part * (8_160 // len(part)) if len(part) < 2 else f"x {part * WORDS_MAX}")
+
+
+def test_a_long_text_is_one_word() -> None:
+    text = "it''s (a) [long] text, " * 340
+    assert isinstance(parse(f"INSERT INTO t VALUE {{'pk': '{text}'}}").statement, Insert)
+
+
+def test_the_statements_of_a_request_are_bounded_together() -> None:
+    words = " ".join("a" * (WORDS_TOGETHER_MAX // 8))
+    check_together([f"{words} {number}" for number in range(7)])
+    check_together([words] * 100)  # one and the same is read once
+    with pytest.raises(ApiError, match="words and signs together"):
+        check_together([f"{words} {number}" for number in range(8)])
