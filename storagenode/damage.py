@@ -17,6 +17,8 @@ class Damage(NamedTuple):
     hidden: bool = False
     disowned: bool = False
     beyond_repair: bool = False
+    covers: int = 0
+    """What another replica's snapshot must cover, because this node's log is damaged there."""
 
     @property
     def refuses(self) -> bool:

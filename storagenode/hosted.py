@@ -6,11 +6,10 @@ This is shell: it asks the two pure parts what should be done and does it, in th
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import TypeAlias
 
-from cluster.clock import Clock
 from cluster.wire import common_pb2, storage_pb2
 from dynamo.codec import CorruptItem
 from dynamo.errors import internal
@@ -23,9 +22,8 @@ from replication.replica import Replica
 from storagenode import commands, streams
 from storagenode.damage import BEYOND_REPAIR, NO_DAMAGE
 from storagenode.decisions import Result, failure
-from storagenode.flusher import Flusher
-from storagenode.log.errors import LogTrimmed
-from storagenode.log.node_log import NodeLog
+from storagenode.host import Host as Host
+from storagenode.log.errors import LogCorrupt, LogTrimmed
 from storagenode.partition import Partition, Propose, Repeat
 from storagenode.query import Page, reply_of
 from storagenode.requests import Responder
@@ -53,90 +51,6 @@ _TRIMMED = "The operation was done before, and its answer is not kept any longer
 WriteResult: TypeAlias = Result | storage_pb2.Failure
 
 
-class RegionReads(Protocol):
-    """Answers what replicators of global tables ask."""
-
-    def handle(self, hosted: HostedReplica, request: storage_pb2.Request, responder: Responder) -> None:
-        """Answer a request of `REGION_KINDS`. Raises CorruptItem."""
-        ...
-
-
-class Host(Protocol):
-    """What a replica needs of its node."""
-
-    clock: Clock
-    log: NodeLog
-    flusher: Flusher
-
-    @property
-    def regions(self) -> RegionReads:
-        """Who answers the replicators of global tables."""
-        ...
-
-    @property
-    def item_collection_bytes_max(self) -> int:
-        """What the items of one partition key may come to, in tables with local indexes."""
-        ...
-
-    @property
-    def short_of_space(self) -> bool:
-        """Whether writes that may grow the data are to be refused."""
-        ...
-
-    def send(self, hosted: HostedReplica, message: Message) -> None:
-        """Bring `message` to the replica that it names."""
-        ...
-
-    def wake(self, hosted: HostedReplica, peer: int) -> None:
-        """There are entries for replica `peer`; fetch them when the lane to its node is free."""
-        ...
-
-    def role_changed(self, hosted: HostedReplica) -> None:
-        """Leadership was gained or lost, or another leader is known."""
-        ...
-
-    def committed(self, hosted: HostedReplica) -> None:
-        """The leader's commit position moved."""
-        ...
-
-    def changed(self, hosted: HostedReplica) -> None:
-        """There may be news for the readers of the partition's change rows."""
-        ...
-
-    def install(self, hosted: HostedReplica) -> None:
-        """The replica needs a snapshot from its leader."""
-        ...
-
-    def watch(self, hosted: HostedReplica) -> None:
-        """The replica's deadline may have changed."""
-        ...
-
-    def start_work(self, work: Coroutine[Any, Any, None]) -> object:
-        """Run `work` beside everything else; its failure stops the node."""
-        ...
-
-    def hand_over(self, hosted: HostedReplica) -> int:
-        """Let another replica lead, if one can."""
-        ...
-
-    def damaged(self, hosted: HostedReplica, reason: str, *, hidden: bool) -> None:
-        """Rows of the replica are not what was written: have it repaired. `hidden`: any row may be wrong or missing,
-        not only those that fail their checksums."""
-        ...
-
-    async def sleep(self, seconds: float) -> None:
-        """Let time pass."""
-        ...
-
-    async def read_log(self, partition: int, first_position: int, max_bytes: int) -> tuple[Entry, ...]:
-        """Entries from the node's log, read in a thread."""
-        ...
-
-    async def breathe(self) -> None:
-        """Let others run between two slices of a scan."""
-        ...
-
-
 class HostedReplica:
     """One replica of a partition on this node.
 
@@ -155,6 +69,7 @@ class HostedReplica:
     ) -> None:
         self.partition_id = partition_id
         self.table_id = table_id
+        self.usage = host.usages.of(table_id)
         self.replica = replica
         self.store = store
         self.nodes = nodes
@@ -238,13 +153,17 @@ class HostedReplica:
         if get.consistent and not self._may_read():
             responder.refuse(self._not_serving())
             return
-        responder.item(self.partition.get(get))
+        reply = self.partition.get(get)
+        self.usage.read(reply, get.consistent)
+        responder.item(reply)
 
     def _transact_get(self, transact_get: storage_pb2.TransactGet, responder: Responder) -> None:
         if not self._may_read():
             responder.refuse(self._not_serving())
             return
-        responder.transact_get(self.partition.transact_get(transact_get))
+        reply = self.partition.transact_get(transact_get)
+        self.usage.read_in_transaction(reply)
+        responder.transact_get(reply)
 
     def _query(self, query: storage_pb2.Query, deadline_ms: int, responder: Responder) -> None:
         page = Page()
@@ -256,7 +175,9 @@ class HostedReplica:
             if not self.partition.query_slice(query, page):
                 return False
             assert self.partition.schema is not None
-            responder.query(reply_of(page, self.partition.schema))
+            reply = reply_of(page, self.partition.schema)
+            self.usage.queried(reply, query.consistent)
+            responder.query(reply)
             return True
 
         self._in_slices(query_slice, deadline_ms, responder)
@@ -329,10 +250,13 @@ class HostedReplica:
         if isinstance(decision, Propose):
             self._payloads.append(decision.payload)
             self._waiting[position] = [(responder, decision.reply)]
+            self.usage.wrote(request, decision.reply)
             return True
         if isinstance(decision, Repeat):
             self._host.start_work(self._repeat(decision.position, responder))
-        elif decision.after:
+            return False
+        self.usage.answered(decision.reply)
+        if decision.after:
             self._waiting[decision.after].append((responder, decision.reply))
         elif self._may_read():
             responder.write(decision.reply)
@@ -346,7 +270,7 @@ class HostedReplica:
         """Answer a retried write from its entry."""
         try:
             (entry, *_) = await self._host.read_log(self.partition_id, position, 1)
-        except LogTrimmed:
+        except (LogTrimmed, LogCorrupt):
             responder.write(failure(internal(_TRIMMED), 0))
             return
         command = commands.decode(entry.payload)
@@ -383,7 +307,8 @@ class HostedReplica:
 
     def learn(self, table_id: int, nodes: dict[int, int]) -> None:
         """Where the catalog says that the members are. It says nothing of who the members are: that is the log's."""
-        self.table_id = table_id
+        if table_id != self.table_id:
+            self.table_id, self.usage = table_id, self._host.usages.of(table_id)
         for replica, node in nodes.items():
             if replica in self.nodes:
                 self.nodes[replica] = node
@@ -419,6 +344,7 @@ class HostedReplica:
             if decision is not None:
                 self._payloads.append(decision.payload)
                 self._waiting[position] = []  # answers may come to rest on it
+                self.usage.items_expired += 1
         self.propose_gathered()
 
     def _propose_schema(self) -> None:
@@ -492,7 +418,11 @@ class HostedReplica:
 
     async def _load(self, first_position: int, last_position: int) -> None:
         """After a restart: committed entries that are not in memory come from the node's own log."""
-        entries = await self._host.read_log(self.partition_id, first_position, LOAD_BYTES)
+        try:
+            entries = await self._host.read_log(self.partition_id, first_position, LOAD_BYTES)
+        except LogCorrupt as error:
+            self._host.log_damaged(self, error)
+            entries = ()
         self.perform(self.replica.loaded(tuple(entry for entry in entries if entry.position <= last_position)))
 
     def _apply(self, entries: tuple[Entry, ...]) -> None:

@@ -62,6 +62,8 @@ class StorageNodeMetrics(Collector):
             sum(hosted.damage.beyond_repair for hosted in replicas),
         )
         yield _counter("scrub_rows_checked", "Rows that the scrub looked at.", scrub.rows_checked)
+        yield _counter("scrub_log_checked_bytes", "Bytes of the log that the scrub looked at.", scrub.log_bytes_checked)
+        yield _counter("log_segments_damaged", "Segments of the log found damaged.", node.snapshots.damaged_segments)
         yield _counter("scrub_replicas_checked", "Walks over all rows of a replica.", scrub.replicas_checked)
         yield _counter("scrub_replicas_compared", "Replicas whose sum the leader compared.", scrub.replicas_compared)
         yield _found(row=scrub.damaged_rows, sum=scrub.wrong_sums, replicas=scrub.differences)

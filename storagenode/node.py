@@ -39,7 +39,7 @@ from storagenode.hosted import HostedReplica
 from storagenode.identity import Identity, start_identity
 from storagenode.links import METHOD as PEER_METHOD
 from storagenode.links import PeerLink
-from storagenode.log.errors import LogError, LogTrimmed
+from storagenode.log.errors import LogCorrupt, LogError, LogTrimmed
 from storagenode.log.node_log import FULL_ERRORS, NodeLog
 from storagenode.peers import Peers
 from storagenode.propagation import NodeCatalog, Propagation
@@ -180,7 +180,7 @@ class StorageNode:
             self, settings.cluster_id, self.identity.node, folder, self.snapshots, seams.executor
         )
         self.repairs = Repairs(self, folder, seams.stores, self.snapshots, self.installer, seams.executor)
-        self.scrub = Scrub(self, self.identity.node, self.repairs, seams.executor, settings)
+        self.scrub = Scrub(self, self.identity.node, self.repairs, self.snapshots, seams.executor, settings)
         self.replicas = Replicas(
             self, self.identity.node, seams.stores, folder, seams.executor, self.peers, self.timing, random
         )
@@ -347,6 +347,10 @@ class StorageNode:
         """Have the replica repaired."""
         self.repairs.damaged(hosted, reason, hidden=hidden)
 
+    def log_damaged(self, hosted: HostedReplica, error: LogCorrupt) -> None:
+        """Have the replica brought back by another one."""
+        self.repairs.log_damaged(hosted, error)
+
     def last_heard(self, node: int) -> float:
         """When that node last answered a beat."""
         beats = self.peers.leads.get(node)
@@ -382,7 +386,10 @@ class StorageNode:
         except LogTrimmed:
             entries, trimmed = (), True  # the core knows by now, and sends the lowest that there is
         except (LogError, KeyError) as error:
-            _log.error("entries for a follower cannot be read: %s", error)
+            if isinstance(error, LogCorrupt):
+                self.snapshots.let_go(error)
+            else:
+                _log.error("entries for a follower cannot be read: %s", error)
             entries, trimmed = (), False
         link.fetched(hosted, hosted.replica.fetched(fetch.peer, entries))
         if (entries or trimmed) and hosted.replica.has_for(fetch.peer):

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from cluster.executor import Executor
-from storagenode.damage import Damage
 from storagenode.hosted import HostedReplica
+from storagenode.log.errors import LogCorrupt
 from storagenode.log.node_log import NodeLog
 from storagenode.snapshots.folder import SnapshotCorrupt, SnapshotFolder
 from storagenode.snapshots.installer import Installer
@@ -78,13 +78,20 @@ class Repairs:
     def damaged(self, hosted: HostedReplica, reason: str, *, hidden: bool, disowned: bool = False) -> None:
         """Rows of this replica are not what was written. Nothing more to do if that is known."""
         before = hosted.damage
-        hosted.damage = Damage(
-            before.reason or reason, before.hidden or hidden, before.disowned or disowned, before.beyond_repair
+        hosted.damage = before._replace(
+            reason=before.reason or reason, hidden=before.hidden or hidden, disowned=before.disowned or disowned
         )
         if not hosted.dropped and hosted.partition_id not in self._busy:
             self._busy.add(hosted.partition_id)
             _log.error("partition %d: %s; the replica's rows are made anew", hosted.partition_id, reason)
             self._host.start_work(self._repair(hosted))
+
+    def log_damaged(self, hosted: HostedReplica, error: LogCorrupt) -> None:
+        """What the replica is to apply cannot be read: it has its state from another one that has applied it."""
+        self._keeper.let_go(error)
+        hosted.damage = hosted.damage._replace(covers=hosted.replica.commit)
+        hosted.lose_state()
+        self.damaged(hosted, "the log that it goes on with is damaged", hidden=True, disowned=True)
 
     async def _repair(self, hosted: HostedReplica) -> None:
         offered: set[int] = set()
@@ -162,7 +169,7 @@ class Repairs:
             await self._executor.run(partial(self._folder.remove_all, hosted.partition_id, replica.replica))
         hopeful = False
         for source in sorted(others, key=lambda each: each != replica.leader):
-            replica.want_state(self._host.log.snapshot_position(hosted.partition_id))
+            replica.want_state(max(hosted.damage.covers, self._host.log.snapshot_position(hosted.partition_id)))
             hopeful |= await self._installer.mend(hosted, source)
             replica.want_no_state()  # a replica that waits for another's state takes no snapshots of its own
             if not hosted.damage.reason:

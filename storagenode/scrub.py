@@ -1,14 +1,16 @@
 """The scrub: looks, all the time and slowly, for rows that are not what was written.
 
 Each replica's rows are walked in turn: every row is checked by its own checksum, and the sum over all of them against
-the one that apply has kept, which tells of rows that a flipped bit has hidden. And leaders compare the sums of their
-replicas where all have stood (`row_agreement`): of three, the odd one is wrong. What is found is repaired (`repair`).
+the one that apply has kept, which tells of rows that a flipped bit has hidden. The full segments of the log are read
+as well. And leaders compare the sums of their replicas where all have stood (`row_agreement`): of three, the odd one is
+wrong. What is found is repaired (`repair`).
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Coroutine, Iterator
+from functools import partial
 from typing import Any, Final, Protocol
 
 from cluster.clock import Clock
@@ -17,8 +19,11 @@ from cluster.settings import StorageNodeSettings
 from cluster.transport import Transport, TransportError
 from cluster.wire import replication_pb2
 from storagenode.hosted import HostedReplica
+from storagenode.log.errors import LogCorrupt, LogTrimmed
+from storagenode.log.node_log import NodeLog
 from storagenode.repair import Repairs
 from storagenode.row_agreement import judge
+from storagenode.snapshots.keeper import SnapshotKeeper
 from storagenode.snapshots.pace import Pace
 from storagenode.snapshots.walking import ROW_BYTES, steps
 from storagenode.storage.row_sums import RowWalk
@@ -26,6 +31,8 @@ from storagenode.storage.store import StoreBroken
 
 METHOD: Final = "Peer/Sums"
 COMPARE_SECONDS: Final = 10.0
+LOG_BYTES: Final = 1 << 20
+"""Of the log, looked at in one go."""
 CALL_SECONDS: Final = 5.0
 SHARE_OF_INTERVAL: Final = 0.5
 """A round begins after so much of the interval: what is damaged just after it was looked at is found in the next."""
@@ -37,6 +44,8 @@ _Sums = dict[int, dict[int, int]]
 
 class ScrubHost(Protocol):
     """What the scrub needs of its node."""
+
+    log: NodeLog
 
     @property
     def clock(self) -> Clock:
@@ -73,17 +82,25 @@ class Scrub:
     """Walks and compares; the numbers are for metrics."""
 
     def __init__(
-        self, host: ScrubHost, node: int, repairs: Repairs, executor: Executor, settings: StorageNodeSettings
+        self,
+        host: ScrubHost,
+        node: int,
+        repairs: Repairs,
+        keeper: SnapshotKeeper,
+        executor: Executor,
+        settings: StorageNodeSettings,
     ) -> None:
         self._host = host
         self._node = node
         self._repairs = repairs
+        self._keeper = keeper
         self._executor = executor
         self._cluster_id = settings.cluster_id
         self._interval = settings.scrub_interval
         self._pace = Pace(settings.scrub_bytes_per_second, host.clock, host.sleep, lambda: False)
         self._undecided: set[int] = set()
         self.rows_checked = 0
+        self.log_bytes_checked = 0
         self.replicas_checked = 0
         self.replicas_compared = 0
         self.damaged_rows = 0
@@ -98,6 +115,7 @@ class Scrub:
             begun = self._host.clock.boottime()
             for hosted in list(self._host.hosted_all()):
                 await self.check(hosted)
+            await self.check_log()
             left = self._interval * SHARE_OF_INTERVAL - (self._host.clock.boottime() - begun)
             await self._host.sleep(max(left, PAUSE_SECONDS_MIN))
 
@@ -132,6 +150,26 @@ class Scrub:
         elif walk.damaged:
             reason = f"{walk.damaged_rows} rows are damaged ({walk.damaged[0]})"
             self._repairs.damaged(hosted, reason, hidden=False)
+
+    # --- the node's log ---
+
+    async def check_log(self) -> None:
+        """Look at the full segments of the log."""
+        log = self._host.log
+        for segment in range(log.oldest_segment, log.current_segment):
+            number = 0
+            try:
+                while True:
+                    check = partial(log.check, segment, number, LOG_BYTES)
+                    number, size = await self._executor.run(check)
+                    self.log_bytes_checked += size
+                    await self._pace.take(size)
+                    if not number:
+                        break
+            except LogTrimmed:
+                continue
+            except LogCorrupt as error:
+                self._keeper.let_go(error)
 
     # --- between replicas ---
 

@@ -32,3 +32,7 @@ class LogCorrupt(LogError):  # noqa: N818
         self.segment = segment
         self.offset = offset
         self.reason = reason
+
+
+class LogUnreadable(LogCorrupt):
+    """The disk does not give back what had been durable: as good as damaged."""

@@ -21,7 +21,7 @@ from replication.effects import HardState
 from replication.messages import Entry
 from storagenode.log import records
 from storagenode.log.batch import Batch, Waiting
-from storagenode.log.errors import LogBroken, LogCorrupt, LogFull, LogTrimmed
+from storagenode.log.errors import LogBroken, LogCorrupt, LogFull, LogTrimmed, LogUnreadable
 from storagenode.log.frames import (
     BLOCK,
     FRAME_HEADER_BYTES,
@@ -260,8 +260,8 @@ class NodeLog:
     def read(self, partition: int, first_position: int, bytes_max: int) -> tuple[Entry, ...]:
         """Durable entries from a position on, at least one if it is there, else up to `bytes_max` bytes; blocks.
 
-        Raises LogTrimmed below the first position kept, LogCorrupt when a checksum is wrong, KeyError for a partition
-        that is not here.
+        Raises LogTrimmed below the first position kept, LogCorrupt when a checksum is wrong, LogUnreadable when the
+        disk fails, KeyError for a partition that is not here.
         """
         positions = self._index.replicas[partition].positions
         with self._forgetting:
@@ -286,6 +286,19 @@ class NodeLog:
                 if next_segment != segment or not start <= offset < start + len(body):
                     break
         return tuple(entries)
+
+    def check(self, segment: int, number: int, bytes_max: int) -> tuple[int, int]:
+        """Look at the batches of a full segment from the given one on, at about so many bytes; blocks.
+
+        The number of the next batch, 0 after the last one, and the bytes looked at. Raises as `read`.
+        """
+        blocks = self._frames.get(segment, array("I"))
+        size = 0
+        while number < len(blocks) and size < bytes_max:
+            _, body = self._read_frame(segment, blocks[number] * BLOCK)
+            size += len(body)
+            number += 1
+        return (number if number < len(blocks) else 0), size
 
     # Trimming.
 
@@ -431,9 +444,11 @@ class NodeLog:
         """Where the body begins of the frame that holds a record at `offset`, and the body, checked."""
         try:
             return self._read_body(segment, offset)
-        except (LogCorrupt, OSError, KeyError):
+        except (LogCorrupt, OSError, KeyError) as error:
             if segment < self._oldest:  # it was trimmed while it was being read
                 raise LogTrimmed(f"segment {segment:016x} is gone") from None
+            if isinstance(error, OSError):
+                raise LogUnreadable(segment, offset, f"the disk fails: {error}") from error
             raise
 
     def _read_body(self, segment: int, offset: int) -> tuple[int, bytes]:

@@ -19,6 +19,7 @@ from cluster.settings import StorageNodeSettings
 from replication.messages import Entry
 from storagenode.flusher import Flusher
 from storagenode.hosted import HostedReplica
+from storagenode.log.errors import LogCorrupt
 from storagenode.log.node_log import NodeLog
 from storagenode.partition import Partition
 from storagenode.snapshots.folder import Snapshot, SnapshotCorrupt, SnapshotFolder, SnapshotWriter
@@ -109,6 +110,8 @@ class SnapshotKeeper:
         self._not_before: dict[int, float] = {}
         self._synced_at: dict[int, float] = {}
         self._seen_segment = 0
+        self._damaged_segment = 0
+        self.damaged_segments = 0
         self._asked_at = float("-inf")
 
     # --- when ---
@@ -116,6 +119,18 @@ class SnapshotKeeper:
     def want(self, hosted: HostedReplica) -> None:
         """Somebody needs a newer snapshot of this replica than there is."""
         self._wanted[hosted.partition_id] = None
+
+    def let_go(self, error: LogCorrupt) -> None:
+        """A segment of the log is damaged: snapshots take its place, so that it can go, and nobody waits for it."""
+        if error.segment > self._damaged_segment:
+            self._damaged_segment = error.segment
+            self.damaged_segments += 1
+            _log.error(
+                "log segment %016x is damaged at byte %d (%s): it goes as soon as snapshots stand for it",
+                error.segment,
+                error.offset,
+                error.reason,
+            )
 
     async def run(self) -> None:
         """Look after snapshots and log until cancelled. Raises StoreBroken when a store cannot be synced."""
@@ -149,9 +164,18 @@ class SnapshotKeeper:
             logged = log.appended_bytes(hosted.partition_id) - self._logged_at.get(hosted.partition_id, 0)
             if hosted.partition_id in self._wanted or outgrown(hosted, logged, self._settings.snapshot_log_bytes):
                 return hosted
+            if log.oldest_segment <= self._damaged_segment and self._rests_on_damage(hosted):
+                return hosted
         if self._fullness() > KEEP_FOR_ALL and (pins := pinning(ready, log)):
             return pins[0]
         return None
+
+    def _rests_on_damage(self, hosted: HostedReplica) -> bool:
+        """Whether a snapshot of this replica would let the damaged segment go."""
+        covered = self._host.log.snapshot_position(hosted.partition_id)
+        segment = self._host.log.segment_needed(hosted.partition_id, covered + 1)
+        applied = hosted.partition.applied.position
+        return segment is not None and segment <= self._damaged_segment and applied > covered
 
     def _hurries(self) -> bool:
         return self._fullness() > KEEP_FOR_LIVE
@@ -168,6 +192,7 @@ class SnapshotKeeper:
         if fullness <= KEEP_FOR_LIVE:
             floor = min(floor, self._ages.first_since(now - self._settings.log_keep_seconds, floor))
         replicas = {hosted.partition_id: hosted for hosted in self._host.hosted_all()}
+        own_floor = self._damaged_segment + 1
         for partition in log.partitions():
             hosted = replicas.get(partition)
             if hosted is None:  # it is being opened or dropped
@@ -177,7 +202,10 @@ class SnapshotKeeper:
                 needed = first_needed(hosted, log, self.sending.get(partition), counts)
             segment = log.segment_needed(partition, needed)
             floor = floor if segment is None else min(floor, segment)
-        self._host.flusher.trim_before(floor, self._trimmed)
+            own = needed if hosted is None else first_needed(hosted, log, None, None)
+            own_segment = log.segment_needed(partition, own)
+            own_floor = own_floor if own_segment is None else min(own_floor, own_segment)
+        self._host.flusher.trim_before(max(floor, own_floor), self._trimmed)
 
     def _is_live(self, node: int) -> bool:
         return self._host.clock.boottime() - self._host.last_heard(node) < LIVE_SECONDS
