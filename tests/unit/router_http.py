@@ -66,7 +66,7 @@ class FakeTransport:
 class Client:
     """A connection to an `HttpServer`, and the requests that came through. `hold`: answers are given by the test."""
 
-    def __init__(self, *, hold: bool = False, handle: Any = None, **bounds: int) -> None:
+    def __init__(self, *, hold: bool = False, handle: Any = None, **bounds: Any) -> None:
         self.clock = ManualClock()
         self.received: list[Received] = []
         self.responds: list[Respond] = []
