@@ -18,7 +18,7 @@ from replication.contact import NodeContact
 from replication.heartbeats import Beat, BeatReply, FollowerBeats, LeaderBeats
 from replication.lease import NEVER
 from replication.membership import Membership
-from replication.messages import NORMAL, AppendReply, Entry, Message
+from replication.messages import MEMBERSHIP, NORMAL, AppendReply, Entry, Message
 from replication.timing import Timing
 from tests.unit.replication_member import Disk, Installed, Member, Record
 
@@ -34,11 +34,17 @@ class ViolationError(AssertionError):
 
 
 class Node:
-    """One node with its replica (of the same number), its clock and its beats. `member` is None while it is down."""
+    """One node with its replica, its clock and its beats.
 
-    def __init__(self, world: World, number: int) -> None:
+    `replica`: its id, 0 for none; a founder has its node's number. `member` is None while the node is down.
+    """
+
+    def __init__(self, world: World, number: int, *, founder: bool = True) -> None:
         self.world = world
         self.number = number
+        self.replica = number if founder else 0
+        self.log_only = False
+        self.membership = world.membership
         self.disk = Disk()
         self.peers = [other for other in world.numbers if other != number]
         self.incarnation = 0
@@ -55,8 +61,10 @@ class Node:
         return self.offset + self.rate * self.world.time
 
     def start(self, *, new: bool = False) -> None:
-        """A new process on what the disk holds."""
+        """A new process on what the disk holds. Does nothing on a node without a replica."""
         world = self.world
+        if not self.replica:
+            return
         if new or self.offset == NEVER:
             drift = world.timing.drift
             self.rate = world.random.uniform(1 - drift, 1 + drift)
@@ -70,15 +78,17 @@ class Node:
         self.timer_at = float("inf")
         self.commit_told = self.commit_checked = 0
         self.member = Member(
-            self.number,
-            world.membership,
+            self.replica,
+            self.membership,
             world.timing,
             disk=self.disk,
             seed=world.random.getrandbits(32),
             now=self.now,
             restarted_at=NEVER if new else self.now + world.restart_error,
-            contact=NodeContact(PARTITION, {peer: peer for peer in self.peers}, self.leads, self.follows),
+            contact=NodeContact(PARTITION, world.places, self.leads, self.follows),
             memory_bytes=world.memory_bytes,
+            log_only=self.log_only,
+            committed=lambda position: world.committed[:position],
         )
         self.installing = False
         self.later(world.random.uniform(0, world.timing.beat), self.beat)
@@ -118,6 +128,7 @@ class Node:
         self.send_beats()
         if world.random.random() < 0.3:
             member.perform(member.replica.ask_installing())
+            member.perform(member.replica.tell_held(self.now))
         if world.trims and world.random.random() < 0.5:
             self.trim()
         self.later(world.timing.beat / self.rate, self.beat)
@@ -125,7 +136,10 @@ class Node:
     def trim(self) -> None:
         """Make a snapshot, and trim some of the log that it covers."""
         member = self.alive()
-        if not self.installing and not member.replica.lacks_state and self.disk.applied >= self.disk.first:
+        if self.log_only:
+            if member.replica.held >= member.replica.first_position:
+                member.trim(self.world.random.randint(member.replica.first_position, member.replica.held + 1))
+        elif not self.installing and not member.replica.lacks_state and self.disk.applied >= self.disk.first:
             member.trim(self.world.random.randint(self.disk.first, self.disk.applied + 1))
 
     def fetch_snapshot(self) -> None:
@@ -135,10 +149,12 @@ class Node:
         if wanted is None or asked is None:
             member.install = None
             return
-        source = self.world.nodes[asked.source]
-        if source.member is None or self.world.is_cut(source.number, self.number):
+        source = self.world.nodes[self.world.places[asked.source]]
+        gone = source.member is None or source.replica != asked.source or source.log_only
+        if gone or self.world.is_cut(source.number, self.number):
             member.install = None  # asked for again with the next Append
             return
+        assert source.member is not None
         if source.disk.snapshot < wanted and not source.member.replica.lacks_state and not source.installing:
             source.disk.snapshot = source.disk.applied
         if source.disk.snapshot < wanted:
@@ -190,10 +206,12 @@ class Node:
                     member.perform(member.replica.leader_gone(epoch, self.now))
             case BeatReply():
                 for _ in self.leads[sender].answered(content, self.now):
-                    member.perform(member.replica.not_followed(sender))
+                    for peer in member.replica.membership.members:
+                        if self.world.places[peer.replica] == sender:
+                            member.perform(member.replica.not_followed(peer.replica))
             case _:
                 if isinstance(content, AppendReply):
-                    self.lane_busy.pop(sender, None)
+                    self.lane_busy.pop(content.sender, None)
                 member.perform(member.replica.step(content, self.now))
 
     def after_event(self) -> None:
@@ -213,7 +231,7 @@ class Node:
             member.unflushed = [record for record in member.unflushed if isinstance(record, Record)]
             member.outbox.extend(early)
         for message in member.sent():
-            world.send(self.number, message.to, message)
+            world.send(self.number, world.places[message.to], message)
         self.pump()
         if any(beats.changed for beats in self.leads.values()):
             self.send_beats()
@@ -226,12 +244,12 @@ class Node:
     def pump(self) -> None:
         """Fills free lanes."""
         member = self.alive()
-        for peer in self.peers:
+        for peer in [each.replica for each in member.replica.membership.members]:
             if peer not in self.lane_busy and member.replica.has_for(peer):
                 append = member.append_for(peer, self.world.random.choice((1, 200, 1 << 20)))
                 if append is not None:
                     token = self.lane_busy[peer] = next(self.world.ties)
-                    self.world.send(self.number, peer, append)
+                    self.world.send(self.number, self.world.places[peer], append)
                     self.later(LANE_TIMEOUT, partial(self.lane_timeout, peer, token))
 
     def lane_timeout(self, peer: int, token: int) -> None:
@@ -274,12 +292,14 @@ class Node:
 class World:
     """The nodes, the network between them, the faults, and what must hold."""
 
-    def __init__(self, seed: int, size: int = 3, timing: Timing | None = None) -> None:
+    def __init__(self, seed: int, size: int = 3, timing: Timing | None = None, spares: int = 0) -> None:
         self.seed = seed
         self.random = Random(seed)
         self.timing = timing or Timing()
-        self.numbers = list(range(1, size + 1))
-        self.membership = Membership(tuple(self.numbers))
+        self.numbers = list(range(1, size + spares + 1))
+        self.membership = Membership(tuple(self.numbers[:size]))
+        self.places = {number: number for number in self.membership.voters}
+        """Replica → node, of all that there ever were."""
         self.time = 0.0
         self.ties = count()
         self.events: list[tuple[float, int, Callable[[], None]]] = []
@@ -297,7 +317,11 @@ class World:
         self.proposed = 0
         self.reads = 0
         self.acknowledged = 0
-        self.nodes = {number: Node(self, number) for number in self.numbers}
+        self.lost_disks: dict[int, Disk] = {}
+        """What replicas held that are gone for good: who is gone does not vote for anybody either."""
+        self.nodes: dict[int, Node] = {}
+        for number in self.numbers:
+            self.nodes[number] = Node(self, number, founder=number <= size)
 
     # Running
 
@@ -329,7 +353,7 @@ class World:
         return self.trims and all(
             max(node.disk.applied, node.disk.snapshot) >= node.disk.first - 1
             for node in self.nodes.values()
-            if node is not victim
+            if node is not victim and node.replica and not node.log_only
         )
 
     def send(self, sender: int, to: int, content: Content) -> None:
@@ -371,19 +395,19 @@ class World:
                 self.cut[node.number, peer] = self.cut[peer, node.number] = self.time + length
         elif fault == "freeze":
             node.frozen_until = self.time + length
-        elif node.member is not None and node.member.replica.role == "leader":
-            to = self.random.choice(node.peers)
-            if self.random.random() < 0.7:
-                self.cut[to, node.number] = self.time + length
-            if fault == "hand over":
+        elif fault in AT_LEADERS and node.member is not None and node.member.replica.role == "leader":
+            to = self.random.choice([heir for heir in node.member.replica.heirs if heir != node.replica] or [0])
+            if to and self.random.random() < 0.7:
+                self.cut[self.places[to], node.number] = self.time + length
+            if to and fault == "hand over":
                 node.later(0.0, lambda: self._hand_over(node, to))
-            else:
-                self._rumour(to)
+            elif to:
+                self._rumour(self.places[to])
         self.after(self.random.uniform(0.1, 1.2), self.storm)
 
     def _hand_over(self, node: Node, to: int) -> None:
         member = node.alive()
-        if member.replica.role == "leader":
+        if member.replica.role == "leader" and to in member.replica.heirs:
             member.perform(member.replica.hand_over(to, node.now))
 
     def _rumour(self, candidate: int) -> None:
@@ -425,8 +449,15 @@ class World:
             member.perform(member.replica.propose(payloads, node.now))
 
     def epochs(self) -> set[int]:
-        """The epochs that the running replicas are in."""
-        return {node.member.replica.epoch for node in self.nodes.values() if node.member is not None}
+        """The epochs that the members are in."""
+        return {node.member.replica.epoch for node in self.members() if node.member is not None}
+
+    def members(self) -> list[Node]:
+        """The nodes of the members that run, as the newest membership says that is known to be committed."""
+        replicas = [node.member.replica for node in self.nodes.values() if node.member is not None]
+        known = [replica.membership for replica in replicas if replica.membership_committed]
+        newest = max(known, key=lambda membership: membership.version)
+        return [node for node in self.nodes.values() if newest.member(node.replica) and node.member is not None]
 
     # What must hold
 
@@ -449,8 +480,10 @@ class World:
 
     def _check_node(self, node: Node, member: Member) -> None:
         replica = member.replica
-        if replica.role == "leader" and self.leaders.setdefault(replica.epoch, node.number) != node.number:
+        if replica.role == "leader" and self.leaders.setdefault(replica.epoch, node.replica) != node.replica:
             self.fail(f"epoch {replica.epoch} has two leaders")
+        if replica.log_only and (replica.may_write() or replica.may_read(node.now)):
+            self.fail(f"node {node.number} serves without a state")
         if node.disk.applied > len(node.disk.entries):
             self.fail(f"node {node.number} applied what its disk does not hold")
         if replica.lacks_state and replica.role == "leader":
@@ -458,13 +491,17 @@ class World:
         self._check_log(member)
         for entry in member.log[len(self.committed) : replica.commit]:
             self.committed.append(entry)
-            self._check_majority(entry)
+            self._check_majority(entry, replica.membership)
+            if entry.kind == MEMBERSHIP:
+                self._check_majority(entry, Membership.decode(entry.payload))
         seen = slice(node.commit_checked, replica.commit)
         if replica.commit > len(member.log) or member.log[seen] != self.committed[seen]:
             self.fail(f"node {node.number} has another committed log")
         node.commit_checked = replica.commit
         if replica.role == "leader" and replica.epoch > node.epoch_checked:
             node.epoch_checked = replica.epoch
+            if node.replica not in replica.membership.replicas():
+                self.fail(f"node {node.number} was elected without being a voter")
             if replica.epoch == max(self.leaders) and member.log[: len(self.committed)] != self.committed:
                 self.fail(f"leader {node.number} of epoch {replica.epoch} lacks committed entries")
 
@@ -475,11 +512,13 @@ class World:
             if self.known.setdefault((entry.position, entry.epoch), (entry, before)) != (entry, before):
                 self.fail(f"two entries at position {entry.position} of epoch {entry.epoch}")
 
-    def _check_majority(self, entry: Entry) -> None:
+    def _check_majority(self, entry: Entry, membership: Membership) -> None:
         index = entry.position - 1
-        holders = sum(node.disk.entries[index : index + 1] == [entry] for node in self.nodes.values())
-        if 2 * holders <= len(self.numbers):
-            self.fail(f"position {entry.position} is committed and on the disks of {holders} only")
+        disks = {**self.lost_disks, **{node.replica: node.disk for node in self.nodes.values()}}
+        holders = [replica for replica, disk in disks.items() if disk.entries[index : index + 1] == [entry]]
+        for voters in membership.sets():
+            if 2 * sum(voter in holders for voter in voters) <= len(voters):
+                self.fail(f"position {entry.position} is committed and on the disks of {holders} only, of {voters}")
 
     def _check_leases(self) -> None:
         """Who may read has all that was acknowledged, and nobody newer may write."""

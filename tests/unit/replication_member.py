@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from random import Random
 
@@ -82,7 +82,10 @@ def put(entries: list[Entry], entry: Entry) -> None:
 
 
 class Member:
-    """One replica, its disk, and its queues: `outbox`, `unflushed`, `to_apply`, `woken`."""
+    """One replica, its disk, and its queues: `outbox`, `unflushed`, `to_apply`, `woken`.
+
+    `committed`: the entries up to a position, for a log replica whose log begins after it.
+    """
 
     def __init__(
         self,
@@ -97,7 +100,9 @@ class Member:
         contact: Contact | None = None,
         memory_bytes: int = 1 << 20,
         log_only: bool = False,
+        committed: Callable[[int], list[Entry]] | None = None,
     ) -> None:
+        self._committed = committed
         self.disk = disk or Disk()
         self.log = list(self.disk.entries)
         self.outbox: list[Message] = []
@@ -127,7 +132,9 @@ class Member:
         if effects.save is not None:
             self.unflushed.append(effects.save)
         if effects.covered is not None:
-            assert installed is not None
+            if installed is None:
+                assert self._committed is not None, "a log began anew without a snapshot"
+                installed = self._committed(effects.covered.position)
             self.unflushed.append(Installed(effects.covered, installed))
             if effects.covered.restarts:
                 self.log = list(installed)
@@ -184,7 +191,9 @@ class Member:
 
     def trim(self, first: int) -> None:
         """A snapshot of what is applied is made, and the log before `first` goes."""
-        self.disk.snapshot, self.disk.first = self.disk.applied, first
+        if not self.replica.log_only:
+            self.disk.snapshot = self.disk.applied
+        self.disk.first = first
         self.replica.trimmed(first)
 
     def begin_install(self, entries: list[Entry], membership: Membership) -> None:
