@@ -23,17 +23,13 @@ class Process:
     def __init__(self, name: str, failed: Callable[[str, BaseException], None]) -> None:
         self.name = name
         self.dead = False
-        self._stopped = False
+        self.runs = True
+        """Whether its callbacks are to be run."""
         self._failed = failed
         self._held: list[asyncio.Handle] = []
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self.context = copy_context()
         self.context.run(_PROCESS.set, self)
-
-    @property
-    def runs(self) -> bool:
-        """Whether its callbacks are to be run."""
-        return not (self.dead or self._stopped)
 
     def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Run `work` as part of this process."""
@@ -55,11 +51,11 @@ class Process:
 
     def stop(self) -> None:
         """SIGSTOP: nothing runs, and time goes on."""
-        self._stopped = True
+        self.runs = False
 
     def resume(self) -> None:
         """SIGCONT: what became due meanwhile runs now."""
-        self._stopped = False
+        self.runs = not self.dead
         held, self._held = self._held, []
         loop = asyncio.get_running_loop()
         for handle in held:
@@ -83,6 +79,7 @@ class Process:
                 task.cancel()
             await asyncio.sleep(0)
         self.dead = True
+        self.runs = False
         assert not self._tasks, f"{self.name} does not die: {list(self._tasks)}"
 
 
@@ -94,11 +91,6 @@ def current_process() -> Process | None:
 def process_in(context: Context) -> Process | None:
     """Whose context this is."""
     return context.get(_PROCESS)
-
-
-def process_of(handle: asyncio.Handle) -> Process | None:
-    """Whose callback this is."""
-    return process_in(handle._context)  # type: ignore[attr-defined]
 
 
 def _nobody_cares(_name: str, _error: BaseException) -> None:

@@ -6,12 +6,13 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections import deque
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextvars import Context
-from heapq import heappop
+from heapq import heappop, heappush
+from itertools import count
 from typing import Any, TypeVar
 
-from tests.simulation.simulated_process import current_process, process_in, process_of
+from tests.simulation.simulated_process import current_process, process_in
 
 T = TypeVar("T")
 
@@ -45,14 +46,16 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     """The loop. `time()` starts at 0 and only moves when everything waits.
 
     It replaces one turn of asyncio's own loop, which is where both time and the gate before each callback belong;
-    asyncio offers no public place for either.
+    asyncio offers no public place for either. Timers are kept as tuples, which are compared without running Python;
+    those of one moment come in the order in which they were set.
     """
 
     _ready: deque[asyncio.Handle]
-    _scheduled: list[asyncio.TimerHandle]
 
     def __init__(self) -> None:
         self._now = 0.0
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._numbers = count()
         super().__init__(_NoFiles())
         self.set_task_factory(_make_task)  # type: ignore[arg-type]
 
@@ -60,23 +63,30 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Virtual seconds."""
         return self._now
 
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *arguments: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Call back at a time."""
+        timer = asyncio.TimerHandle(when, callback, arguments, self, context)
+        heappush(self._timers, (when, next(self._numbers), timer))
+        return timer
+
     def _run_once(self) -> None:
-        ready, scheduled = self._ready, self._scheduled
-        while scheduled and scheduled[0].cancelled():
-            heappop(scheduled)._scheduled = False  # type: ignore[attr-defined]
+        ready, timers = self._ready, self._timers
         if not ready:
-            if not scheduled:
+            while timers and timers[0][2]._cancelled:
+                heappop(timers)
+            if not timers:
                 raise Deadlock
-            self._now = max(self._now, scheduled[0].when())
-        while scheduled and scheduled[0].when() <= self._now:
-            timer = heappop(scheduled)
-            timer._scheduled = False  # type: ignore[attr-defined]
-            ready.append(timer)
+            self._now = max(self._now, timers[0][0])
+        now = self._now
+        while timers and timers[0][0] <= now:
+            ready.append(heappop(timers)[2])
         for _ in range(len(ready)):
             handle = ready.popleft()
-            if handle.cancelled():
+            if handle._cancelled:
                 continue
-            process = process_of(handle)
+            process = process_in(handle._context)  # type: ignore[attr-defined]
             if process is None or process.runs:
                 handle._run()
             else:

@@ -76,9 +76,9 @@ def draw_features(random: Random) -> Features:
 class Plan(StormPlan):
     """What a run consists of. `shape` and `features`: None lets the seed decide."""
 
-    seconds: float = 30.0
-    think: tuple[float, float] = (0.005, 0.1)
-    pause: tuple[float, float] = (0.1, 1.2)
+    seconds: float = 20.0
+    think: tuple[float, float] = (0.002, 0.06)
+    pause: tuple[float, float] = (0.1, 0.9)
     shape: Shape | None = None
     features: Features | None = None
 
