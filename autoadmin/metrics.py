@@ -19,9 +19,17 @@ class AutoAdminMetrics(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """The gauges."""
-        topology = self._service.topology
+        topology, member = self._service.topology, self._service.member
         states = [partition.state for partition in topology.partitions.values()]
         statuses = [record.table.status for record in topology.tables.values()]
+        yield _gauge("leads", "1 on the member of auto-admin that leads.", int(self._service.serving))
+        yield _gauge(
+            "leader_known",
+            "1 while this member leads, or follows one that does.",
+            int(self._service.follows or self._service.serving),
+        )
+        yield _gauge("members", "Members of auto-admin that vote.", len(member.voters))
+        yield _gauge("member_epoch", "Epoch of the members' log.", member.epoch)
         yield _gauge("catalog_epoch", "Epoch of the catalog.", topology.epoch)
         yield _gauge("catalog_version", "Version of the catalog.", topology.version)
         yield _gauge("tables", "Tables in the catalog.", len(statuses))

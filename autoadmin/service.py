@@ -101,6 +101,11 @@ class AutoAdmin:
         """Whether this member leads, and has a catalog."""
         return self._control.serving
 
+    @property
+    def follows(self) -> bool:
+        """Whether another member leads that this one follows."""
+        return self._member.core is not None and self._member.core.leader not in (0, self._member.record.replica)
+
     async def start(self) -> None:
         """Load the state and serve; where this is the only member, return once it leads.
 

@@ -55,6 +55,9 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument("--port", type=_number(0, 65_535), default=8000, help="of the endpoint; 0: a free one (8000)")
     up.add_argument("--data", type=Path, metavar="DIR", help="where the cluster lives (./data)")
     up.add_argument("--nodes-per-zone", type=_number(1, NODES_PER_ZONE_MAX), metavar="N", help="may grow later (1)")
+    up.add_argument(
+        "--auto-admins", type=int, choices=(1, 3), metavar="N", help="members of auto-admin, 1 or 3; may grow later (1)"
+    )
     up.add_argument("--routers", type=_number(1, ROUTERS_MAX), default=1, metavar="N", help="that share the port (1)")
     up.add_argument("--ephemeral", action="store_true", help="keep nothing; in memory where there is room")
     up.add_argument("--region", type=_region, help="of a new cluster (us-east-1)")
@@ -99,6 +102,7 @@ def _up(arguments: argparse.Namespace) -> int:
         data=arguments.data or DATA_DEFAULT,
         port=arguments.port,
         nodes_per_zone=arguments.nodes_per_zone,
+        auto_admins=arguments.auto_admins,
         routers=arguments.routers,
         region=arguments.region,
         leaders=arguments.leaders,

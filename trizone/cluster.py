@@ -24,7 +24,7 @@ STOP_S = 10.0
 
 
 class Cluster:
-    """An empty cluster of three storage nodes, an auto-admin and a router, gone without a trace at the end.
+    """An empty cluster of three storage nodes, an auto-admin (or three) and a router, gone without a trace at the end.
 
         with Cluster() as cluster:
             client = boto3.client("dynamodb", endpoint_url=cluster.endpoint, ...)
@@ -32,8 +32,11 @@ class Cluster:
     Also an asynchronous context manager. Start one per test run rather than one per test, and give tables random names.
     """
 
-    def __init__(self, region: str = "us-east-1") -> None:
+    def __init__(self, region: str = "us-east-1", auto_admins: int = 1) -> None:
+        if auto_admins not in (1, 3):
+            raise ValueError("auto-admin has one member or three")
         self.region = region
+        self._auto_admins = auto_admins
         self._endpoint: str | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -119,6 +122,6 @@ class Cluster:
 
     async def _serve(self, folder: Path) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        async with Services(self.region, folder) as services:
+        async with Services(self.region, folder, auto_admins=self._auto_admins) as services:
             self._started.set_result(f"http://{services.router.address}")
             await self._stop.wait()

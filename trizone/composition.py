@@ -17,6 +17,7 @@ CORES_PER_NODE_TO_SPREAD = 2
 """With fewer cores than this for each storage node, gathered leaders are faster:
 docs/decisions/0005-where-leaders-sit.md."""
 AUTO_ADMIN = "auto-admin"
+"""The first member of auto-admin; others are auto-admin-2 and so on."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ def node_names(cluster: ClusterFile) -> dict[str, str]:
     return {f"{zone}-{number}": zone for zone in cluster.zones for number in range(1, cluster.nodes_per_zone + 1)}
 
 
+def auto_admin_names(count: int) -> list[str]:
+    """auto-admin, auto-admin-2 and so on."""
+    return [AUTO_ADMIN, *(f"{AUTO_ADMIN}-{number}" for number in range(2, count + 1))]
+
+
 def router_names(count: int) -> list[str]:
     """router-1 and so on."""
     return [f"router-{number}" for number in range(1, count + 1)]
@@ -49,7 +55,8 @@ def router_names(count: int) -> list[str]:
 
 def ports_wanted(cluster: ClusterFile, routers: int) -> dict[str, tuple[str, ...]]:
     """What each process listens for on a port of its own."""
-    return dict.fromkeys((AUTO_ADMIN, *node_names(cluster), *router_names(routers)), ("listen", "metrics"))
+    names = (*auto_admin_names(cluster.auto_admins), *node_names(cluster), *router_names(routers))
+    return dict.fromkeys(names, ("listen", "metrics"))
 
 
 def leaders_for(cluster: ClusterFile, cores: int) -> Leaders:
@@ -66,7 +73,7 @@ def compose(
     leaders: Leaders,
     access: Access,
 ) -> list[Member]:
-    """All members: auto-admin, then the storage nodes, then the routers that share `port`."""
+    """All members: auto-admin's, then the storage nodes, then the routers that share `port`."""
 
     def address(name: str, purpose: str = "listen") -> str:
         return f"{HOST}:{ports[name][purpose]}"
@@ -75,17 +82,22 @@ def compose(
         return ProcessRecord(name, role, cluster.region, zone, None, address(name), address(name, "metrics"))
 
     nodes = node_names(cluster)
-    auto_admin = Member(
-        record(AUTO_ADMIN, "autoadmin"),
-        AutoAdminSettings(
-            cluster_id=cluster.cluster_id,
-            region=cluster.region,
-            listen=address(AUTO_ADMIN),
-            metrics_listen=address(AUTO_ADMIN, "metrics"),
-            data=str(data / AUTO_ADMIN),
-            leaders=leaders,
-        ),
-    )
+    admins = auto_admin_names(cluster.auto_admins)
+    auto_admins = [
+        Member(
+            record(name, "autoadmin"),
+            AutoAdminSettings(
+                cluster_id=cluster.cluster_id,
+                region=cluster.region,
+                listen=address(name),
+                metrics_listen=address(name, "metrics"),
+                data=str(data / name),
+                peers=tuple(address(other) for other in admins if other != name),
+                leaders=leaders,
+            ),
+        )
+        for name in admins
+    ]
     storage_nodes = [
         Member(
             record(name, "storagenode", zone),
@@ -97,7 +109,7 @@ def compose(
                 listen=address(name),
                 metrics_listen=address(name, "metrics"),
                 data=str(data / "nodes" / name),
-                auto_admins=(address(AUTO_ADMIN),),
+                auto_admins=tuple(address(admin) for admin in admins),
             ),
         )
         for name, zone in nodes.items()
@@ -112,7 +124,7 @@ def compose(
                 listen=f"{HOST}:{port}",
                 own_listen=address(name),
                 metrics_listen=address(name, "metrics"),
-                auto_admins=(address(AUTO_ADMIN),),
+                auto_admins=tuple(address(admin) for admin in admins),
                 seeds=tuple(address(node) for node in nodes),
                 auth=access.auth,
                 key_file=access.key_file,
@@ -121,7 +133,7 @@ def compose(
         )
         for name in router_names(routers)
     ]
-    return [auto_admin, *storage_nodes, *router_members]
+    return [*auto_admins, *storage_nodes, *router_members]
 
 
 def write_settings(directory: DataDirectory, member: Member) -> Path:

@@ -5,7 +5,7 @@ ports.json     loopback ports of every process, chosen once and kept while they 
 run.json       the endpoint and the processes of the start that is running; removed when it ends
 lock           held by the launcher and all its children, for as long as one of them lives
 config/ logs/  one file per process
-nodes/ auto-admin/   what the services store
+nodes/ auto-admin*/  what the services store
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class ClusterFile:
     region: str
     zones: Annotated[list[str], Meta(min_length=1)]
     nodes_per_zone: Annotated[int, Meta(ge=1)]
+    auto_admins: Annotated[int, Meta(ge=1)] = 1
     format: int = FORMAT
     auth: Auth = "off"
 

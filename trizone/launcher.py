@@ -44,6 +44,7 @@ class UpOptions:
     data: Path
     port: int = 8000
     nodes_per_zone: int | None = None
+    auto_admins: int | None = None
     routers: int = 1
     region: str | None = None
     leaders: Leaders | None = None  # None: as suits the machine's cores
@@ -87,7 +88,7 @@ def found_or_founded(directory: DataDirectory, options: UpOptions) -> ClusterFil
     if cluster is None:
         region = options.region or "us-east-1"
         cluster = ClusterFile(cluster_id(SystemRandom()), region, zones_of(region), options.nodes_per_zone or 1)
-        cluster.auth = options.auth or "off"
+        cluster.auth, cluster.auto_admins = options.auth or "off", options.auto_admins or 1
         directory.write_cluster(cluster)
         return cluster
     if options.region not in (None, cluster.region):
@@ -97,9 +98,14 @@ def found_or_founded(directory: DataDirectory, options: UpOptions) -> ClusterFil
         raise CommandError(
             f"The cluster in {directory} has {cluster.nodes_per_zone} nodes per zone; nodes cannot be taken away here."
         )
+    admins = options.auto_admins or cluster.auto_admins
+    if admins < cluster.auto_admins:
+        raise CommandError(
+            f"The cluster in {directory} has {cluster.auto_admins} auto-admins; they cannot be taken away here."
+        )
     auth = options.auth or cluster.auth
-    if wanted > cluster.nodes_per_zone or auth != cluster.auth:
-        cluster.nodes_per_zone, cluster.auth = wanted, auth
+    if (wanted, admins, auth) != (cluster.nodes_per_zone, cluster.auto_admins, cluster.auth):
+        cluster.nodes_per_zone, cluster.auto_admins, cluster.auth = wanted, admins, auth
         directory.write_cluster(cluster)
     return cluster
 

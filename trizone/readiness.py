@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from trizone.data_directory import ProcessRecord
 
 PAUSE_S = 0.03
 ANSWER_S = 1.0
-_NODES_LIVE = re.compile(rb"^trizone_autoadmin_nodes_live (\d+)", re.MULTILINE)
+_AUTO_ADMIN = re.compile(rb"^trizone_autoadmin_(nodes_live|leads|leader_known) (\d+)", re.MULTILINE)
 
 
 async def http_get(address: str, path: str) -> bytes | None:
@@ -31,23 +31,30 @@ async def http_get(address: str, path: str) -> bytes | None:
 
 
 async def is_ready(process: ProcessRecord, nodes: int) -> bool:
-    """Whether a process is ready; auto-admin once so many `nodes` report to it, a router once it answers clients."""
+    """Whether a process is ready; a router once it answers clients, auto-admin once so many `nodes` report to the
+    member that leads, and the others follow it."""
     if await http_get(process.metrics, "/readyz") is None:
         return False
     match process.role:
         case "autoadmin":
-            live = _NODES_LIVE.search(await http_get(process.metrics, "/metrics") or b"")
-            return live is not None and int(live[1]) >= nodes
+            told = dict(_AUTO_ADMIN.findall(await http_get(process.metrics, "/metrics") or b""))
+            if int(told.get(b"leads", 0)):
+                return int(told.get(b"nodes_live", 0)) >= nodes
+            return bool(int(told.get(b"leader_known", 0)))
         case "router":
             return await http_get(process.address, "/") is not None
     return True
 
 
-async def wait_until_ready(processes: Sequence[ProcessRecord], waiting: list[ProcessRecord]) -> None:
-    """Return when all processes are ready. `waiting` always holds those that are not yet."""
-    nodes = sum(process.role == "storagenode" for process in processes)
+async def wait_until_ready(
+    processes: Sequence[ProcessRecord], waiting: list[ProcessRecord], is_unfit: Callable[[str], bool] = lambda _: False
+) -> None:
+    """Return when all processes are ready; nobody waits for those that `is_unfit` names. `waiting` always holds those
+    that are not yet."""
     waiting[:] = processes
     while waiting:
+        waiting[:] = [process for process in waiting if not is_unfit(process.name)]
+        nodes = sum(process.role == "storagenode" and not is_unfit(process.name) for process in processes)
         ready = await asyncio.gather(*(is_ready(process, nodes) for process in waiting))
         waiting[:] = [process for process, done in zip(waiting, ready, strict=True) if not done]
         if waiting:

@@ -27,6 +27,8 @@ def show(status: Status, *, as_json: bool) -> None:
     console = Console()
     console.print(f"endpoint [bold]{status.endpoint}[/bold]")
     console.print(_processes(status))
+    if len(status.auto_admins) > 1:
+        console.print(_auto_admins(status))
     if status.partitions:
         console.print(_partitions(status))
     else:
@@ -47,6 +49,15 @@ def _processes(status: Status) -> Table:
     for process in status.processes:
         pid = str(process.pid) if process.pid else "[red]down[/red]"
         table.add_row(process.name, process.role, process.zone or "", pid, process.address, process.metrics)
+    return table
+
+
+def _auto_admins(status: Status) -> Table:
+    table = _table("auto-admin", "member", "role", "epoch", "position/applied")
+    for member in status.auto_admins:
+        colour = ROLE_COLOURS.get(member.role, "red")
+        at = "" if member.position is None else f"{member.position}/{member.applied}"
+        table.add_row(member.name, f"[{colour}]{member.role}[/{colour}]", str(member.epoch or ""), at)
     return table
 
 

@@ -37,10 +37,13 @@ class Services:
         folder: Path,
         network: MemoryNetwork | None = None,
         replicator: dict[str, Any] | None = None,
+        *,
+        auto_admins: int = 1,
         **node_settings: Any,
     ) -> None:
         """`node_settings`: settings of the storage nodes that are not to be their defaults. Clusters of several regions
         share a `network`; then `replicator` are the settings of a replicator that is started, too, `peers` above all.
+        `auto_admins`: members of auto-admin, one or three.
         """
         self._region = region
         self._folder = folder
@@ -51,18 +54,20 @@ class Services:
         self._random = SystemRandom()
         self._cluster_id = cluster_id(self._random)
         self._stack = AsyncExitStack()
+        self._admin_addresses = _admin_addresses(self._cluster_id, auto_admins)
         self.nodes: list[StorageNode] = []
-        self.auto_admin: AutoAdmin
+        self.auto_admins: list[AutoAdmin] = []
         self.router: Router
         self.replicator: Replicator | None = None
 
     async def __aenter__(self) -> Self:
         """Start everything. Raises what keeps a service from starting."""
         async with AsyncExitStack() as stack:
-            self.auto_admin = await self._start_auto_admin(stack)
+            for address in self._admin_addresses:
+                self.auto_admins.append(await self._start_auto_admin(stack, address))
             for zone in zones_of(self._region):
                 self.nodes.append(await self._start_node(stack, zone))
-            while self.auto_admin.live_nodes < len(self.nodes):  # noqa: ASYNC110 (it is a number, not an event)
+            while self.auto_admin.live_nodes < len(self.nodes) or not all(map(_knows_leader, self.auto_admins)):  # noqa: ASYNC110 (it is a number, not an event)
                 await asyncio.sleep(PAUSE_S)
             self.router = await self._start_router(stack)
             if self._replicator_settings is not None:
@@ -86,10 +91,21 @@ class Services:
         stack.callback(executor.close)
         return executor
 
-    async def _start_auto_admin(self, stack: AsyncExitStack) -> AutoAdmin:
-        settings = AutoAdminSettings(cluster_id=self._cluster_id, region=self._region, data=str(self._folder))
+    @property
+    def auto_admin(self) -> AutoAdmin:
+        """The member of auto-admin that leads; the first one while none does."""
+        return next((member for member in self.auto_admins if member.serving), self.auto_admins[0])
+
+    async def _start_auto_admin(self, stack: AsyncExitStack, address: str) -> AutoAdmin:
+        settings = AutoAdminSettings(
+            cluster_id=self._cluster_id,
+            region=self._region,
+            data=str(self._folder),
+            listen=address,
+            peers=tuple(other for other in self._admin_addresses if other != address),
+        )
         transport, executor = self._transport(stack), self._executor(stack, "auto-admin")
-        auto_admin = AutoAdmin(settings, MemoryState(), transport, executor, self._clock)
+        auto_admin = AutoAdmin(settings, MemoryState(), transport, executor, self._clock, self._random)
         await auto_admin.start()
         stack.push_async_callback(auto_admin.stop)
         return auto_admin
@@ -102,7 +118,7 @@ class Services:
             name=f"{zone}-1",
             zone=zone,
             data=str(data),
-            auto_admins=(self.auto_admin.address,),
+            auto_admins=self._admin_addresses,
             **self._node_settings,
         )
         disk = LocalDisk()
@@ -125,7 +141,7 @@ class Services:
         settings = RouterSettings(
             cluster_id=self._cluster_id,
             region=self._region,
-            auto_admins=(self.auto_admin.address,),
+            auto_admins=self._admin_addresses,
             seeds=tuple(node.address for node in self.nodes),
             regions=self._regions(),
         )
@@ -146,7 +162,7 @@ class Services:
             ReplicatorSettings(
                 cluster_id=self._cluster_id,
                 region=self._region,
-                auto_admins=(self.auto_admin.address,),
+                auto_admins=self._admin_addresses,
                 seeds=tuple(node.address for node in self.nodes),
                 **settings,
             ),
@@ -157,6 +173,15 @@ class Services:
         stack.push_async_callback(replicator.stop)
         await replicator.start()
         return replicator
+
+
+def _admin_addresses(cluster_id: str, count: int) -> tuple[str, ...]:
+    """In memory a host may have any name."""
+    return tuple(f"auto-admin-{number}.{cluster_id}:7000" for number in range(1, count + 1))
+
+
+def _knows_leader(member: AutoAdmin) -> bool:
+    return member.serving or member.member.leader > 0
 
 
 async def _stopped(node: StorageNode, running: asyncio.Task[None]) -> None:

@@ -46,12 +46,25 @@ class PartitionStatus:
 
 
 @dataclass(frozen=True)
+class AutoAdminStatus:
+    """One member of auto-admin. `role`: leader, follower or candidate; learner while it does not vote, waiting while it
+    has not found the others, unknown while it does not answer."""
+
+    name: str
+    role: str
+    epoch: int | None
+    position: int | None
+    applied: int | None
+
+
+@dataclass(frozen=True)
 class Status:
     """What `trizone status` prints."""
 
     endpoint: str
     processes: tuple[ProcessRecord, ...]
     partitions: tuple[PartitionStatus, ...]
+    auto_admins: tuple[AutoAdminStatus, ...] = ()
 
 
 def read_status(data: Path) -> Status:
@@ -64,14 +77,23 @@ def read_status(data: Path) -> Status:
         raise CommandError(f"The cluster in {directory} is not running.", code=1)
     cluster = directory.cluster()
     assert cluster is not None
-    catalog, reports = asyncio.run(_ask(cluster.cluster_id, run.processes))
-    return Status(run.endpoint, tuple(run.processes), partitions(catalog, reports))
+    catalog, reports, members = asyncio.run(_ask(cluster.cluster_id, run.processes))
+    admins = [process for process in run.processes if process.role == "autoadmin"]
+    shown = tuple(_auto_admin(process, members.get(process.address)) for process in admins)
+    return Status(run.endpoint, tuple(run.processes), partitions(catalog, reports), shown)
+
+
+def _auto_admin(process: ProcessRecord, member: admin_pb2.MemberRecord | None) -> AutoAdminStatus:
+    if member is None:
+        return AutoAdminStatus(process.name, "unknown", None, None, None)
+    return AutoAdminStatus(process.name, member.role, member.epoch, member.position, member.applied)
 
 
 async def _ask(
     cluster_id: str, processes: Sequence[ProcessRecord]
-) -> tuple[common_pb2.CatalogUpdate, list[node_pb2.Report]]:
-    """The newest catalog that anyone holds, and the reports of all nodes that answer."""
+) -> tuple[common_pb2.CatalogUpdate, list[node_pb2.Report], dict[str, admin_pb2.MemberRecord]]:
+    """The newest catalog that anyone holds, the reports of all nodes that answer, and auto-admin's members that do, by
+    address."""
     transport = GrpcTransport()
     nodes = [process.address for process in processes if process.role == "storagenode"]
     admins = [process.address for process in processes if process.role == "autoadmin"]
@@ -85,20 +107,22 @@ async def _ask(
         )
     finally:
         await transport.close()
-    catalogs = [admin_pb2.StatusReply.FromString(answer).catalog for answer in answers[0]]
-    catalogs += [common_pb2.CatalogUpdate.FromString(answer) for answer in answers[2]]
+    told = {address: admin_pb2.StatusReply.FromString(answer) for address, answer in answers[0].items()}
+    catalogs = [reply.catalog for reply in told.values()]
+    catalogs += [common_pb2.CatalogUpdate.FromString(answer) for answer in answers[2].values()]
     newest = max(catalogs, key=lambda catalog: (catalog.epoch, catalog.version), default=common_pb2.CatalogUpdate())
-    return newest, [node_pb2.Report.FromString(answer) for answer in answers[1]]
+    reports = [node_pb2.Report.FromString(answer) for answer in answers[1].values()]
+    return newest, reports, {address: reply.member for address, reply in told.items()}
 
 
-async def _calls(transport: Transport, addresses: Iterable[str], method: str, message: bytes) -> list[bytes]:
-    """The answers of those that give one."""
+async def _calls(transport: Transport, addresses: Sequence[str], method: str, message: bytes) -> dict[str, bytes]:
+    """The answers of those that give one, by address."""
     calls = (transport.call(address, method, message, ANSWER_S) for address in addresses)
     answers = await asyncio.gather(*calls, return_exceptions=True)
     for answer in answers:
         if isinstance(answer, BaseException) and not isinstance(answer, TransportError):
             raise answer
-    return [answer for answer in answers if isinstance(answer, bytes)]
+    return {address: answer for address, answer in zip(addresses, answers, strict=True) if isinstance(answer, bytes)}
 
 
 def partitions(catalog: common_pb2.CatalogUpdate, reports: Iterable[node_pb2.Report]) -> tuple[PartitionStatus, ...]:

@@ -86,7 +86,8 @@ def client(up: Up, data: Path) -> Any:
 
 def test_status_shows_every_process(client: Any, data: Path) -> None:
     status = status_of(data)
-    assert list(status) == ["endpoint", "processes", "partitions"]
+    assert list(status) == ["endpoint", "processes", "partitions", "auto_admins"]
+    assert [(member["name"], member["role"]) for member in status["auto_admins"]] == [("auto-admin", "leader")]
     roles = [(process["role"], process["zone"]) for process in status["processes"]]
     zones = ["us-east-1a", "us-east-1b", "us-east-1c"]
     assert sorted(roles, key=str) == sorted(

@@ -53,10 +53,20 @@ async def test_a_node_says_so_itself(pages: Pages) -> None:
     assert await is_ready(process("storagenode", pages), 3)
 
 
+LEADS = b"# HELP x y\ntrizone_autoadmin_leads 1.0\ntrizone_autoadmin_leader_known 1.0\n"
+
+
 @pytest.mark.parametrize(("metrics", "ready"), [(b"", False), (b" 2.0", False), (b" 3.0", True)])
 async def test_auto_admin_waits_for_all_nodes(pages: Pages, metrics: bytes, ready: bool) -> None:
-    pages.pages |= {"/readyz": b"", "/metrics": b"# HELP x y\ntrizone_autoadmin_nodes_live" + metrics + b"\n"}
+    pages.pages |= {"/readyz": b"", "/metrics": LEADS + b"trizone_autoadmin_nodes_live" + metrics + b"\n"}
     assert await is_ready(process("autoadmin", pages), 3) is ready
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_member_of_auto_admin_that_does_not_lead_waits_for_one_that_does(pages: Pages, known: bool) -> None:
+    text = b"trizone_autoadmin_leads 0.0\ntrizone_autoadmin_leader_known %d.0\ntrizone_autoadmin_nodes_live 0.0\n"
+    pages.pages |= {"/readyz": b"", "/metrics": text % known}
+    assert await is_ready(process("autoadmin", pages), 3) is known
 
 
 async def test_a_router_must_answer_clients(pages: Pages) -> None:
