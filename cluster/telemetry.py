@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 import msgspec
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
+from cluster.loop_delay import LoopDelay
+
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 """x-amzn-requestid of the request that is being worked on; empty outside of one."""
 
@@ -76,8 +78,10 @@ def configure_logging(format: str, level: str, service: str) -> None:  # noqa: A
 
 
 def process_registry() -> CollectorRegistry:
-    """A registry that already tells of the process: CPU, memory, descriptors, garbage collection."""
+    """A registry that already tells of the process: CPU, memory, descriptors, garbage collection, and of the event loop
+    that it is made in."""
     registry = CollectorRegistry()
+    registry.register(LoopDelay())
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)

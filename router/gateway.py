@@ -132,15 +132,15 @@ Respond: TypeAlias = Callable[[Answer], None]
 class Observer(Protocol):
     """Where the gateway counts. Called once for each answer to an operation."""
 
-    def answered(self, operation: str, status: int, error: str, seconds: float) -> None:
-        """`error` is the error's type, "" for success."""
+    def answered(self, operation: str, table: str, status: int, error: str, seconds: float) -> None:
+        """`table` as the request names it, "" for none or several; `error` is the error's type, "" for success."""
         ...
 
 
 class Unobserved:
     """Counts nothing."""
 
-    def answered(self, operation: str, status: int, error: str, seconds: float) -> None:
+    def answered(self, operation: str, table: str, status: int, error: str, seconds: float) -> None:
         """Nothing."""
 
 
@@ -339,10 +339,15 @@ class _Journey:
         _log.exception("request failed", extra={"request_id": self._request_id, "operation": self.operation})
         self.fail(internal())
 
+    def _table(self) -> str:
+        """The table that the request names, "" if it names none, several, or anything else."""
+        name = "" if self.validated is None else self.validated.body.get("TableName", "")
+        return name if type(name) is str else ""
+
     def _answer(self, answer: Answer, error: str) -> None:
         gateway = self._gateway
         seconds = gateway._clock.boottime() - self._began
-        gateway._observer.answered(self.operation, answer.status, error, seconds)
+        gateway._observer.answered(self.operation, self._table(), answer.status, error, seconds)
         self._respond(answer)
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from cluster.histogram import Histogram
+from router.catalog import table_name
+
 if TYPE_CHECKING:
     from router.service import Router
 
-BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Upper bounds in seconds."""
+ROWS_MAX: Final = 2_000
+"""Tables by operations that are told apart; what is asked of others is counted under an empty name."""
 
 
 class RequestMetrics:
@@ -21,18 +23,32 @@ class RequestMetrics:
 
     def __init__(self) -> None:
         self._answers: dict[tuple[str, int, str], int] = {}
-        self._seconds: dict[str, float] = {}
-        self._buckets: dict[str, list[int]] = {}
+        self._latencies: dict[str, Histogram] = {}
+        self._tables: dict[tuple[str, str], list[float]] = {}  # (table, operation) → successes, seconds, errors
+        self._named: dict[tuple[str, str], list[float]] = {}  # the same by names and ARNs, as requests have them
 
-    def answered(self, operation: str, status: int, error: str, seconds: float) -> None:
-        """Count one answer."""
+    def answered(self, operation: str, table: str, status: int, error: str, seconds: float) -> None:
+        """Count one answer. `table` as the request names it, "" for none or several."""
         key = (operation, status, error)
         self._answers[key] = self._answers.get(key, 0) + 1
-        buckets = self._buckets.get(operation)
-        if buckets is None:
-            buckets = self._buckets[operation] = [0] * (len(BUCKETS) + 1)
-        buckets[bisect_left(BUCKETS, seconds)] += 1
-        self._seconds[operation] = self._seconds.get(operation, 0.0) + seconds
+        latency = self._latencies.get(operation)
+        if latency is None:
+            latency = self._latencies[operation] = Histogram()
+        latency.add(seconds)
+        of_table = self._named.get((table, operation)) or self._of_table(table if status == 200 else "", operation)
+        if status == 200:
+            of_table[0] += 1
+            of_table[1] += seconds
+        else:
+            of_table[2] += 1
+
+    def _of_table(self, table: str, operation: str) -> list[float]:
+        """The row of a table that exists, as its first success says, if there is room for one."""
+        if len(self._named) >= ROWS_MAX:
+            table = ""
+        of_table = self._tables.setdefault((table_name(table) if table else "", operation), [0, 0.0, 0])
+        self._named[table, operation] = of_table
+        return of_table
 
     def collect(self) -> Iterable[Metric]:
         """The families."""
@@ -44,10 +60,24 @@ class RequestMetrics:
         latency = HistogramMetricFamily(
             "trizone_router_request_seconds", "Time from a request's last byte to its answer.", labels=("operation",)
         )
-        for operation, buckets in self._buckets.items():
-            latency.add_metric((operation,), _cumulated(buckets), sum_value=self._seconds[operation])
+        for operation, histogram in self._latencies.items():
+            histogram.fill(latency, (operation,))
         yield answers
         yield latency
+        yield from self._collect_tables()
+
+    def _collect_tables(self) -> Iterable[Metric]:
+        labels = ("table", "operation")
+        told = (
+            ("requests", "Requests to a table that succeeded."),
+            ("request_seconds", "The sum of their times."),
+            ("request_errors", "Requests to a table that failed."),
+        )
+        for index, (name, text) in enumerate(told):
+            family = CounterMetricFamily(f"trizone_router_table_{name}", text, labels=labels)
+            for of_table, counts in self._tables.items():
+                family.add_metric(of_table, counts[index])
+            yield family
 
 
 class RouterMetrics(Collector):
@@ -80,14 +110,6 @@ class RouterMetrics(Collector):
         yield _gauge("calls_outstanding", "Calls to storage nodes under way.", router.executor.outstanding)
         yield _gauge("catalog_version", "Version of the catalog in use.", router.catalog.topology.version)
         yield _gauge("catalog_watched", "1 while auto-admin tells of changes.", int(router.catalog.watching))
-
-
-def _cumulated(buckets: list[int]) -> list[tuple[str, float]]:
-    total, shown = 0, []
-    for bound, count in zip((*map(str, BUCKETS), "+Inf"), buckets, strict=True):
-        total += count
-        shown.append((bound, float(total)))
-    return shown
 
 
 def _gauge(name: str, help: str, value: int) -> GaugeMetricFamily:  # noqa: A002

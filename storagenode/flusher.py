@@ -15,6 +15,7 @@ from typing import Protocol
 
 from cluster.clock import Clock
 from cluster.executor import Executor
+from cluster.histogram import Histogram
 from storagenode.log.batch import Batch
 from storagenode.log.errors import LogFull
 from storagenode.log.node_log import NodeLog
@@ -54,6 +55,8 @@ class Flusher:
         self._trim_before = 0
         self._trimmed: Callable[[dict[int, int]], None] | None = None
         self.flushes = 0
+        self.flushed_bytes = 0
+        self.seconds = Histogram()
 
     def appended(self, listener: FlushListener, position: int, epoch: int) -> None:
         """`listener` has appended entries up to `position`; it is told when they are durable."""
@@ -106,11 +109,13 @@ class Flusher:
         left = self._log.pending_bytes
         while left > 0:  # one batch, unless more waits than a batch may hold
             batch = self._log.take()
-            self._started_at = self._clock.boottime()
+            self._started_at = began = self._clock.boottime()
             await self._write(batch)
             self._log.written(batch)
             self._started_at = None
             self.flushes += 1
+            self.flushed_bytes += batch.size
+            self.seconds.add(self._clock.boottime() - began)
             left -= batch.size
         for listener, (position, epoch) in positions.items():
             listener.log_flushed(position, epoch)

@@ -12,6 +12,7 @@ from storagenode.flusher import Flusher
 from storagenode.log.errors import LogCorrupt
 from storagenode.log.node_log import NodeLog
 from storagenode.requests import Responder
+from storagenode.usage import Usages
 
 if TYPE_CHECKING:
     from storagenode.hosted import HostedReplica
@@ -30,6 +31,7 @@ class Host(Protocol):
     clock: Clock
     log: NodeLog
     flusher: Flusher
+    usages: Usages
 
     @property
     def regions(self) -> RegionReads:

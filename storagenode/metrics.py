@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 
 from storagenode.node import StorageNode
 from storagenode.propagation import IndexLag
+from storagenode.replica_metrics import replica_metrics, table_metrics
 
 
 class StorageNodeMetrics(Collector):
@@ -46,6 +47,14 @@ class StorageNodeMetrics(Collector):
         yield _gauge("catalog_version", "Version of the catalog in use.", node.topology.version)
         yield from _index_metrics(node.propagation.lags())
         yield _counter("flushes", "Flushes of the log.", node.flusher.flushes)
+        yield _counter("flushed_bytes", "Bytes written to the log.", node.flusher.flushed_bytes)
+        yield node.flusher.seconds.family("trizone_storagenode_flush_seconds", "Time that a flush of the log took.")
+        space = [hosted.store.space() for hosted in replicas]
+        yield _gauge("store_file_bytes", "Bytes of the stores' files.", sum(each.file for each in space))
+        yield _gauge("store_live_bytes", "Of those, bytes that hold rows.", sum(each.live for each in space))
+        yield from _snapshot_metrics(node)
+        yield from replica_metrics(node)
+        yield from table_metrics(node)
         yield _counter("snapshots_taken", "Snapshots taken.", node.snapshots.taken)
         yield _counter("snapshots_installed", "Replicas brought back by a snapshot.", node.installer.installed)
         yield _counter("snapshot_sent_bytes", "Bytes of snapshots sent to followers.", node.source.sent_bytes)
@@ -71,6 +80,15 @@ class StorageNodeMetrics(Collector):
         yield _counter("stores_compacted", "Files replaced by their compact copy.", node.snapshots.compacted)
         yield _counter("elections_won", "Times a replica here became leader.", node.elections_won)
         yield _counter("requests", "Requests from routers.", node.requests)
+
+
+def _snapshot_metrics(node: StorageNode) -> Iterable[Metric]:
+    """How much of the log would have to be read again, of the replica that has most of it."""
+    logged = [node.snapshots.logged_since(hosted.partition_id) for hosted in node.replicas]
+    yield _gauge("log_since_snapshot_bytes_max", "Log since the last snapshot of a replica.", max(logged, default=0))
+    taken = node.snapshots.last_taken_at
+    age = -1.0 if taken is None else node.clock.boottime() - taken
+    yield _gauge("last_snapshot_age_seconds", "Since the last snapshot was taken; -1: none was yet.", age)
 
 
 def _index_metrics(lags: list[IndexLag]) -> Iterable[Metric]:

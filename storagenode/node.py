@@ -60,6 +60,7 @@ from storagenode.storage import marks
 from storagenode.storage.store import Stores
 from storagenode.stream_trimming import StreamTrimming
 from storagenode.ttl import TimeToLive
+from storagenode.usage import Usages
 
 STOP_SECONDS = 2.0
 """How long a clean stop waits for other replicas to take over."""
@@ -126,6 +127,7 @@ class StorageNode:
         self.disk_free = settings.disk_reserve_bytes
         self.elections_won = 0
         self.requests = 0
+        self.usages = Usages()
         self.calls = RequestExecutor(seams.transport, NodeCatalog(self), seams.clock, settings.cluster_id)
         self.propagation = Propagation(self, self.calls)
         self.settling = Settling(self, self.calls)

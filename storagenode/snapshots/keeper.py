@@ -96,6 +96,7 @@ class SnapshotKeeper:
         self.bulk = asyncio.Lock()
         self.pace = Pace(settings.snapshot_bytes_per_second, host.clock, host.sleep, self._hurries)
         self.taken = 0
+        self.last_taken_at: float | None = None
         self.compacted = 0
         self.sending: dict[int, int] = {}
         """Partition → position of its snapshot that a follower is fetching; kept by `source.py`."""
@@ -132,6 +133,10 @@ class SnapshotKeeper:
                 error.reason,
             )
 
+    def logged_since(self, partition: int) -> int:
+        """Bytes that were written to the log for this partition since its last snapshot, or since the start."""
+        return self._host.log.appended_bytes(partition) - self._logged_at.get(partition, 0)
+
     async def run(self) -> None:
         """Look after snapshots and log until cancelled. Raises StoreBroken when a store cannot be synced."""
         checks = 0
@@ -161,7 +166,7 @@ class SnapshotKeeper:
             if _has_state(hosted) and self._not_before.get(hosted.partition_id, now) <= now
         ]
         for hosted in ready:
-            logged = log.appended_bytes(hosted.partition_id) - self._logged_at.get(hosted.partition_id, 0)
+            logged = self.logged_since(hosted.partition_id)
             if hosted.partition_id in self._wanted or outgrown(hosted, logged, self._settings.snapshot_log_bytes):
                 return hosted
             if log.oldest_segment <= self._damaged_segment and self._rests_on_damage(hosted):
@@ -268,6 +273,7 @@ class SnapshotKeeper:
             await self.flushed()
         await self._executor.run(partial(self._folder.remove_older, newest))
         self.taken += 1
+        self.last_taken_at = self._host.clock.boottime()
         return newest
 
     async def give_up(self, snapshot: Snapshot) -> None:

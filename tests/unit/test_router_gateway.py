@@ -47,8 +47,9 @@ class Counted:
     def __init__(self) -> None:
         self.answers: list[tuple[str, int, str]] = []
 
-    def answered(self, operation: str, status: int, error: str, seconds: float) -> None:
+    def answered(self, operation: str, table: str, status: int, error: str, seconds: float) -> None:
         assert seconds >= 0
+        assert table in ("", "abc")
         self.answers.append((operation, status, error))
 
 

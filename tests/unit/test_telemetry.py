@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
+from cluster.loop_delay import PERIOD_SECONDS, LoopDelay
 from cluster.status_server import HEAD_BYTES_MAX, StatusServer
 from cluster.telemetry import ConsoleFormatter, JsonFormatter, process_registry, request_id
 
@@ -57,9 +59,22 @@ def test_a_console_line_reads_from_left_to_right() -> None:
     assert line == "2023-11-14T22:13:20.500Z warning router took 7 ms table=a"
 
 
-def test_a_process_tells_of_itself() -> None:
+async def test_a_process_tells_of_itself() -> None:
     names = {family.name for family in process_registry().collect()}
     assert {"process_cpu_seconds", "process_resident_memory_bytes", "process_open_fds"} <= names
+    assert "trizone_loop_delay_seconds" in names
+
+
+async def test_a_loop_that_was_held_up_says_so() -> None:
+    delay = LoopDelay()
+    held = threading.Event()
+    held.wait(PERIOD_SECONDS + 0.1)  # blocks the loop past the time at which its timer was due
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    families = {family.name: family.samples[0].value for family in delay.collect()}
+    assert families["trizone_loop_delay_timers"] == 1
+    assert families["trizone_loop_delay_seconds_max"] >= 0.1
+    assert {family.name: family.samples[0].value for family in delay.collect()}["trizone_loop_delay_seconds_max"] == 0
 
 
 class Readiness:
