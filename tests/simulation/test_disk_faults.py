@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.simulation.snapshot_cluster import SnapshotCluster, run
 from tests.simulation.test_scrub import damage_snapshots, numbers
 from tests.simulation.test_snapshots import follower, installed, leader, replica
 
-BIG = {"log_segment_bytes": 64 << 10, "log_bytes_max": 64 << 20, "snapshot_log_bytes": 64 << 20}
+BIG: dict[str, Any] = {"log_segment_bytes": 64 << 10, "log_bytes_max": 64 << 20, "snapshot_log_bytes": 64 << 20}
 """A log that keeps all that these tests write."""
 
 
