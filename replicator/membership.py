@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -42,8 +42,8 @@ _log = logging.getLogger(__name__)
 class Membership:
     """What this region does about its global tables.
 
-    `filled(table, replica)`: whether the region has what was here before it came. `cut_off(table, replica)`: whether
-    it was too far behind."""
+    `items(table)`: how many items a table has here. `filled(table, replica)`: whether the region has what was here
+    before it came. `cut_off(table, replica)`: whether it was too far behind."""
 
     def __init__(
         self,
@@ -52,6 +52,7 @@ class Membership:
         peers: Peers,
         clock: Clock,
         *,
+        items: Callable[[Table], Awaitable[int]],
         filled: Callable[[Table, Replica], bool],
         cut_off: Callable[[Table, Replica], bool],
     ) -> None:
@@ -59,6 +60,7 @@ class Membership:
         self._catalog = catalog
         self._peers = peers
         self._clock = clock
+        self._items = items
         self._filled = filled
         self._cut_off = cut_off
         self._lost: Counter[tuple[str, str, int]] = Counter()
@@ -89,9 +91,11 @@ class Membership:
         if not self._catalog.known:
             return regions_pb2.JoinReply(error=f"Region {self._region} has no catalog yet")
         here = self._catalog.table(told.name)
-        if here is not None:
-            return _joined_before(here, entry)
         table = joined(told, self._region, entry)
+        if here is not None:
+            if can_be_adopted(here, told):
+                return await self._adopt(here, table)
+            return _joined_before(here, entry)
         now = self._clock.wall()
         streams = tuple(msgspec.structs.replace(stream, enabled=now) for stream in table.streams)
         try:
@@ -99,6 +103,32 @@ class Membership:
         except ApiError as error:
             return regions_pb2.JoinReply(error=error.message)
         _log.info("table %s is made here, as %s asked", told.name, request.region)
+        return regions_pb2.JoinReply()
+
+    async def _adopt(self, here: Table, table: Table) -> regions_pb2.JoinReply:
+        """Make an empty table of this region a replica, as version 2017.11.29 has it."""
+        if await self._items(here):
+            return regions_pb2.JoinReply(refused=True, error=f"The table {here.name} in {self._region} is not empty")
+
+        def change(newest: Table) -> Table:
+            if not can_be_adopted(newest, table):
+                return newest
+            own = replica_of(table, self._region)
+            assert own is not None
+            # Numbers that stand for regions already go on doing so.
+            alone = msgspec.structs.replace(
+                newest,
+                region=self._region,
+                origins=newest.origins or (self._region, self._region),
+                replicas=(own,),
+                global_version=table.global_version,
+            )
+            return with_entries(alone, table.replicas)
+
+        try:
+            await self._catalog.update(here.name, change)
+        except ApiError as error:
+            return regions_pb2.JoinReply(error=error.message)
         return regions_pb2.JoinReply()
 
     # --- asked for by nobody ---
@@ -230,6 +260,18 @@ class Membership:
             return with_entry(newest, replaced)
 
         await self._catalog.update(table.name, change)
+
+
+def can_be_adopted(here: Table, told: Table) -> bool:
+    """Whether a table of this region's own can become a replica: of version 2017.11.29, if it is alike."""
+    own = replica_of(here, here.region) if here.region else None
+    return (
+        told.global_version == "2017.11.29"
+        and (not here.region or (own is not None and own.state == "CUT_OFF"))
+        and here.keys == told.keys
+        and here.stream is not None
+        and here.stream.view == "NEW_AND_OLD_IMAGES"
+    )
 
 
 def _take_over(here: Table, told: Table) -> Table:

@@ -16,11 +16,13 @@ from google.protobuf.message import Message
 
 from cluster.clock import Clock
 from cluster.random_source import RandomSource
+from cluster.requests.call import Call
 from cluster.requests.executor import Executor
 from cluster.settings import ReplicatorSettings
 from cluster.topology import Topology
 from cluster.transport import Handlers, Server, Transport
-from cluster.wire import regions_pb2
+from cluster.wire import regions_pb2, storage_pb2
+from dynamo.errors import ApiError
 from dynamo.regions import PRESENT, readers_of
 from dynamo.table import Replica, Table
 from replicator.apply import Applier
@@ -60,7 +62,13 @@ class Replicator(Watched):
         self._applier = Applier(self.region, self.catalog, self.requests)
         self._comparer = Comparer(self.region, lambda: self.topology, self.requests, self.peers, asyncio.sleep)
         self.membership = Membership(
-            self.region, self.catalog, self.peers, clock, filled=self._filled, cut_off=self._cut_off
+            self.region,
+            self.catalog,
+            self.peers,
+            clock,
+            items=self._items,
+            filled=self._filled,
+            cut_off=self._cut_off,
         )
         self.horizon = Horizon(
             self.region,
@@ -147,6 +155,18 @@ class Replicator(Watched):
             for key, (link, _) in self._links.items()
             if (key.table, key.region, key.since) == (table.id, replica.region, replica.since)
         ]
+
+    async def _items(self, table: Table) -> int:
+        """How many items a table has here. Raises ApiError."""
+        calls = [
+            Call(table, partition.low, storage_pb2.Statistics()) for partition in self.topology.partitions_of(table.id)
+        ]
+        items = 0
+        for result in await self.requests.call_all(calls):
+            if isinstance(result, ApiError):
+                raise result
+            items += result.statistics.items
+        return items
 
     def _filled(self, table: Table, replica: Replica) -> bool:
         links = self._links_of(table, replica)

@@ -1,4 +1,4 @@
-"""What all regions of a global table share: time to live, global indexes, billing. The last change counts everywhere."""
+"""What all regions of a global table share: time to live, global indexes, billing. The last change counts."""
 
 from __future__ import annotations
 

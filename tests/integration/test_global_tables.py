@@ -30,9 +30,9 @@ def west(regions: Regions) -> Any:
     return regions.client(WEST)
 
 
-def create(client: Any, **members: Any) -> str:
+def create(client: Any, name: str = "", **members: Any) -> str:
     """A table with a hash key; its name."""
-    name = f"global-{uuid.uuid4()}"
+    name = name or f"global-{uuid.uuid4()}"
     client.create_table(
         TableName=name,
         AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
@@ -241,3 +241,75 @@ def by_g(client: Any, name: str, value: str) -> set[str]:
         ExpressionAttributeValues={":g": {"S": value}},
     )
     return {item["pk"]["S"] for item in found["Items"]}
+
+
+def test_the_calls_of_2017(east: Any, west: Any) -> None:
+    stream = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+    name = create(east, StreamSpecification=stream)
+    with pytest.raises(east.exceptions.GlobalTableNotFoundException):
+        east.describe_global_table(GlobalTableName=name)
+    create(west, name=name, StreamSpecification=stream)
+    group = [{"RegionName": EAST}, {"RegionName": WEST}]
+    made = east.create_global_table(GlobalTableName=name, ReplicationGroup=group)["GlobalTableDescription"]
+    assert made["GlobalTableStatus"] == "CREATING"
+    assert made["GlobalTableArn"] == f"arn:aws:dynamodb::000000000000:global-table/{name}"
+    for client in (east, west):
+        until("it is active", lambda client=client: statuses_2017(client, name) == {EAST: "ACTIVE", WEST: "ACTIVE"})  # type: ignore[misc]
+    with pytest.raises(east.exceptions.GlobalTableAlreadyExistsException):
+        east.create_global_table(GlobalTableName=name, ReplicationGroup=group)
+    east.put_item(TableName=name, Item={"pk": {"S": "a"}})
+    until("west has it", lambda: get(west, name, "a"))
+    found = west.list_global_tables(RegionName=EAST)["GlobalTables"]
+    assert {"GlobalTableName": name, "ReplicationGroup": sorted(group, key=lambda each: each["RegionName"])} in found
+    settings = west.describe_global_table_settings(GlobalTableName=name)["ReplicaSettings"]
+    assert [each["ReplicaBillingModeSummary"]["BillingMode"] for each in settings] == ["PAY_PER_REQUEST"] * 2
+    assert "Replicas" not in east.describe_table(TableName=name)["Table"]
+    with pytest.raises(east.exceptions.ReplicaAlreadyExistsException):
+        east.update_global_table(GlobalTableName=name, ReplicaUpdates=[{"Create": {"RegionName": WEST}}])
+    east.update_global_table(GlobalTableName=name, ReplicaUpdates=[{"Delete": {"RegionName": WEST}}])
+    until("west is on its own", lambda: not is_known_2017(west, name))
+    with pytest.raises(east.exceptions.ReplicaNotFoundException):
+        east.update_global_table(GlobalTableName=name, ReplicaUpdates=[{"Delete": {"RegionName": WEST}}])
+    assert get(west, name, "a"), "a region that is removed keeps its table"
+
+
+def statuses_2017(client: Any, name: str) -> dict[str, str]:
+    if not is_known_2017(client, name):
+        return {}
+    group = client.describe_global_table(GlobalTableName=name)["GlobalTableDescription"]["ReplicationGroup"]
+    return {replica["RegionName"]: replica["ReplicaStatus"] for replica in group}
+
+
+def is_known_2017(client: Any, name: str) -> bool:
+    tables = client.list_global_tables()["GlobalTables"]
+    return name in [table["GlobalTableName"] for table in tables]
+
+
+def test_what_replica_updates_cannot_be(east: Any, west: Any) -> None:
+    name = create(east, StreamSpecification={"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"})
+
+    def refused(**action: Any) -> str:
+        with pytest.raises(east.exceptions.ClientError) as caught:
+            east.update_table(TableName=name, ReplicaUpdates=[action])
+        assert caught.value.response["Error"]["Code"] == "ValidationException"
+        return str(caught.value.response["Error"]["Message"])
+
+    assert refused(Create={"RegionName": EAST}).startswith("Cannot add, delete, or update the local region")
+    assert "sa-west-9" in refused(Create={"RegionName": "sa-west-9"})
+    assert "NEW_AND_OLD_IMAGES" in refused(Create={"RegionName": WEST})
+    assert refused(Delete={"RegionName": WEST}).startswith("Replica specified in the Replica Update or Replica Delete")
+    full = global_table(east, west)
+    with pytest.raises(east.exceptions.ClientError, match="stream"):
+        east.update_table(TableName=full, StreamSpecification={"StreamEnabled": False})
+    with pytest.raises(east.exceptions.ClientError, match="already existed as tables"):
+        east.update_table(TableName=full, ReplicaUpdates=[{"Create": {"RegionName": WEST}}])
+    with pytest.raises(east.exceptions.ClientError, match="acted as a source region"):
+        east.delete_table(TableName=full)
+
+
+def test_a_region_that_has_a_table_of_this_name_gets_no_replica(east: Any, west: Any) -> None:
+    name = create(east)
+    create(west, name=name)
+    add(east, name, WEST)
+    until("that is told", lambda: replicas(east, name) == {WEST: "CREATION_FAILED"})
+    assert "GlobalTableVersion" not in west.describe_table(TableName=name)["Table"]
