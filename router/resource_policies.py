@@ -6,27 +6,18 @@ from hashlib import blake2b
 from typing import Any
 
 import msgspec
-import orjson
 
-from dynamo.errors import ApiError, validation
+from dynamo.errors import ApiError
+from dynamo.policy import policy_of
 from dynamo.table import Table
 
-POLICY_SIZE_MAX = 20 * 1024
-"""Bytes of UTF-8, blanks included."""
 NO_POLICY = "NO_POLICY"
 """The ExpectedRevisionId of a table that is to have no policy yet."""
 
 
 def check_policy(policy: str) -> str:
-    """The policy, if it is a JSON object with statements and not too large."""
-    if len(policy.encode()) > POLICY_SIZE_MAX:
-        raise validation(f"Resource-based policy document is larger than {POLICY_SIZE_MAX} bytes")
-    try:
-        document = orjson.loads(policy)
-    except orjson.JSONDecodeError:
-        raise validation("Invalid policy document: it is not JSON") from None
-    if not isinstance(document, dict) or not isinstance(document.get("Statement"), list | dict):
-        raise validation("Invalid policy document: it has no Statement")
+    """The policy, if it is one that says who may do what to a table."""
+    policy_of(policy, of_resource=True)
     return policy
 
 

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from dynamo.errors import ApiError
-from router.resource_policies import POLICY_SIZE_MAX
+from dynamo.policy import POLICY_SIZE_MAX
 from tests.unit.router_tables import ARN, Catalog, ask, error, on_demand
 
 TABLE_ARN = f"{ARN}abc"
