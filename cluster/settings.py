@@ -89,6 +89,8 @@ class StorageNodeSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fi
     """Within this time every row is looked at for damage, if `scrub_bytes_per_second` allows."""
     scrub_bytes_per_second: Bytes = 32 << 20
     """How fast rows are looked at; each counts as 1 KiB more than it has."""
+    slow_request_seconds: Seconds = 1.0
+    """A request that is here for longer is told of in the log."""
     disk_reserve_bytes: Bytes = 64 << 20
     """Free space below which writes that grow the data are refused."""
     map_size_bytes: Bytes = 32 << 30
@@ -149,6 +151,8 @@ class RouterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """How long a request is tried again while its partition has no leader."""
     silent_node_seconds: Seconds = 0.5
     """A node that answers nothing for so long is given up."""
+    slow_request_seconds: Seconds = 1.0
+    """A request that takes longer is told of in the log, with where its time went."""
     auth: Literal["off", "warn", "enforce"] = "off"
     """Whether requests have to be signed by a user who may do what they ask for: "enforce" refuses them otherwise,
     "warn" counts and logs what it would refuse. With "off" a router serves loopback addresses only."""

@@ -163,6 +163,7 @@ class Gateway:
         region: str = "us-east-1",
         guard: Guard | None = None,
         observer: Observer | None = None,
+        slow_seconds: float = 1.0,
     ) -> None:
         self._targets = targets
         self._registry = registry
@@ -173,6 +174,7 @@ class Gateway:
         self._region = region
         self._guard = guard
         self._observer = observer or Unobserved()
+        self._slow_seconds = slow_seconds
         self._prefix = _base32(random.bytes(16))
         self._numbers = count(1)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -298,7 +300,17 @@ class Gateway:
 class _Journey:
     """A request under way, as the callbacks see it."""
 
-    __slots__ = ("_began", "_gateway", "_request_id", "_respond", "operation", "replans", "reply", "validated")
+    __slots__ = (
+        "_began",
+        "_gateway",
+        "_request_id",
+        "_respond",
+        "node_ms",
+        "operation",
+        "replans",
+        "reply",
+        "validated",
+    )
 
     def __init__(self, gateway: Gateway, request_id: str, began: float, respond: Respond) -> None:
         self._gateway = gateway
@@ -309,6 +321,7 @@ class _Journey:
         self.validated: Validated | None = None
         self.reply: Callable[[storage_pb2.Reply], bytes] | None = None
         self.replans = 0
+        self.node_ms = 0
 
     def done(self, result: storage_pb2.Reply | ApiError) -> None:
         """The executor's answer to a `Single`."""
@@ -319,6 +332,7 @@ class _Journey:
             self.fail(result)
             return
         assert self.reply is not None
+        self.node_ms = result.node_ms
         try:
             body = self.reply(result)
         except ApiError as error:
@@ -339,6 +353,22 @@ class _Journey:
         _log.exception("request failed", extra={"request_id": self._request_id, "operation": self.operation})
         self.fail(internal())
 
+    def _tell_slow(self, status: int, error: str, seconds: float) -> None:
+        """A line in the log. What the node that answered did not have the request for, it spent on its way: in retries,
+        waiting for a leader, or behind others in this process."""
+        told = {
+            "request_id": self._request_id,
+            "operation": self.operation,
+            "table": self._table(),
+            "status": status,
+            "error": error,
+            "seconds": round(seconds, 3),
+            "replans": self.replans,
+        }
+        if self.node_ms:
+            told |= {"node_seconds": self.node_ms / 1000, "elsewhere_seconds": round(seconds - self.node_ms / 1000, 3)}
+        _log.warning("a request was slow", extra=told)
+
     def _table(self) -> str:
         """The table that the request names, "" if it names none, several, or anything else."""
         name = "" if self.validated is None else self.validated.body.get("TableName", "")
@@ -348,6 +378,8 @@ class _Journey:
         gateway = self._gateway
         seconds = gateway._clock.boottime() - self._began
         gateway._observer.answered(self.operation, self._table(), answer.status, error, seconds)
+        if seconds >= gateway._slow_seconds:
+            self._tell_slow(answer.status, error, seconds)
         self._respond(answer)
 
 

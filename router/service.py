@@ -73,6 +73,7 @@ class Router:
             region=settings.region,
             guard=self.guard,
             observer=self.requests,
+            slow_seconds=settings.slow_request_seconds,
         )
         self.limits = Limits(
             connections=settings.connections_max,

@@ -544,17 +544,17 @@ class StorageNode:
         await self.peers.serve(stream)
 
     async def _serve_requests(self, stream: Stream) -> None:
-        await Connection(stream).serve(self._take_requests)
+        await Connection(stream, self.clock, self.settings.slow_request_seconds).serve(self._take_requests)
 
     def _take_requests(self, batch: storage_pb2.RequestBatch, connection: Connection) -> None:
         if batch.cluster_id != self.identity.cluster_id:
             for request in batch.requests:
-                Responder(connection, request.id).refuse(_WRONG_CLUSTER)
+                Responder(connection, request).refuse(_WRONG_CLUSTER)
             return
         self.requests += len(batch.requests)
         gathered: dict[HostedReplica, None] = {}
         for request in batch.requests:
-            responder = Responder(connection, request.id)
+            responder = Responder(connection, request)
             hosted = self.replicas.get(request.partition)
             if hosted is None:
                 responder.refuse(_NO_SUCH_PARTITION)

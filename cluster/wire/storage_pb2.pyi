@@ -379,8 +379,9 @@ class ReplyBatch(_message.Message):
     def __init__(self, replies: _Optional[_Iterable[_Union[Reply, _Mapping]]] = ...) -> None: ...
 
 class Reply(_message.Message):
-    __slots__ = ("id", "item", "write", "query", "failure", "refusal", "statistics", "stream", "transact", "transact_get", "changes", "region", "digest", "range")
+    __slots__ = ("id", "node_ms", "item", "write", "query", "failure", "refusal", "statistics", "stream", "transact", "transact_get", "changes", "region", "digest", "range")
     ID_FIELD_NUMBER: _ClassVar[int]
+    NODE_MS_FIELD_NUMBER: _ClassVar[int]
     ITEM_FIELD_NUMBER: _ClassVar[int]
     WRITE_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
@@ -395,6 +396,7 @@ class Reply(_message.Message):
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     RANGE_FIELD_NUMBER: _ClassVar[int]
     id: int
+    node_ms: int
     item: ItemReply
     write: WriteReply
     query: QueryReply
@@ -408,7 +410,7 @@ class Reply(_message.Message):
     region: RegionReply
     digest: DigestReply
     range: RangeReply
-    def __init__(self, id: _Optional[int] = ..., item: _Optional[_Union[ItemReply, _Mapping]] = ..., write: _Optional[_Union[WriteReply, _Mapping]] = ..., query: _Optional[_Union[QueryReply, _Mapping]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., refusal: _Optional[_Union[_common_pb2.Refusal, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsReply, _Mapping]] = ..., stream: _Optional[_Union[StreamReply, _Mapping]] = ..., transact: _Optional[_Union[TransactReply, _Mapping]] = ..., transact_get: _Optional[_Union[TransactGetReply, _Mapping]] = ..., changes: _Optional[_Union[ChangesReply, _Mapping]] = ..., region: _Optional[_Union[RegionReply, _Mapping]] = ..., digest: _Optional[_Union[DigestReply, _Mapping]] = ..., range: _Optional[_Union[RangeReply, _Mapping]] = ...) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., node_ms: _Optional[int] = ..., item: _Optional[_Union[ItemReply, _Mapping]] = ..., write: _Optional[_Union[WriteReply, _Mapping]] = ..., query: _Optional[_Union[QueryReply, _Mapping]] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ..., refusal: _Optional[_Union[_common_pb2.Refusal, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsReply, _Mapping]] = ..., stream: _Optional[_Union[StreamReply, _Mapping]] = ..., transact: _Optional[_Union[TransactReply, _Mapping]] = ..., transact_get: _Optional[_Union[TransactGetReply, _Mapping]] = ..., changes: _Optional[_Union[ChangesReply, _Mapping]] = ..., region: _Optional[_Union[RegionReply, _Mapping]] = ..., digest: _Optional[_Union[DigestReply, _Mapping]] = ..., range: _Optional[_Union[RangeReply, _Mapping]] = ...) -> None: ...
 
 class ItemReply(_message.Message):
     __slots__ = ("item", "size")

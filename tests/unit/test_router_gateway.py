@@ -59,12 +59,13 @@ class Front:
     def __init__(self, scan: Operation, **settings: Any) -> None:
         self.executor = Executor()
         self.counted = Counted()
+        self.clock = ManualClock()
         self.gateway = Gateway(
             targets=targets(),
             registry={"Scan": scan},
             catalog=cast(Any, None),
             executor=cast(Any, self.executor),
-            clock=ManualClock(),
+            clock=self.clock,
             random=SeededRandom(1),
             observer=self.counted,
             **settings,
@@ -366,3 +367,15 @@ def test_without_invocation_id_it_is_random_and_stays() -> None:
     first, second, again = operation_ids(invocation_id="")
     assert first == again != second
     assert operation_ids(invocation_id="", random=SeededRandom(2))[0] != first
+
+
+def test_a_slow_request_is_told_of_with_where_its_time_went(caplog: pytest.LogCaptureFixture) -> None:
+    front = Front(single(lambda _: b"{}"), slow_seconds=1.0)
+    for seconds, node_ms in ((0.9, 0), (2.5, 1_500)):
+        front.client.send(post(SCAN, "1.1", X_Amz_Target="DynamoDB_20120810.Scan"))
+        front.clock.now += seconds
+        front.executor.done[-1](storage_pb2.Reply(node_ms=node_ms))
+    (told,) = [vars(record) for record in caplog.records if record.msg == "a request was slow"]
+    assert (told["operation"], told["table"], told["seconds"]) == ("Scan", "abc", 2.5)
+    assert (told["node_seconds"], told["elsewhere_seconds"]) == (1.5, 1.0)
+    assert told["request_id"] == front.client.answers()[-1].headers["x-amzn-requestid"]
