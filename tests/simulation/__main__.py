@@ -17,7 +17,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make sim", description=__doc__)
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--count", type=int, default=20, help="how many seeds")
-    parser.add_argument("--seconds", type=float, default=60.0, help="virtual seconds of faults")
+    parser.add_argument("--seconds", type=float, default=Plan().seconds, help="virtual seconds of faults")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--in-memory", action="store_true", help="stores in memory instead of LMDB")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write the first seed's trace here")

@@ -23,7 +23,8 @@ from cluster.settings import AutoAdminSettings, RouterSettings, StorageNodeSetti
 from dynamo.errors import ApiError
 from router.gateway import Answer, Received
 from router.service import Router
-from storagenode.log.errors import LogError, LogFull
+from storagenode.hosted import HostedReplica
+from storagenode.log.errors import LogError
 from storagenode.node import Seams, StorageNode
 from storagenode.storage.lmdb_store import LmdbStores
 from storagenode.storage.memory_store import MemoryStores
@@ -167,11 +168,9 @@ class NodeMember(Member):
         self._cluster.start_work(self.crash())
 
     def ends_by(self, error: BaseException) -> bool:
-        """Whether a failing disk, and nothing else, is why this life ends; or a full one why it does not begin."""
+        """Whether a failing disk, and nothing else, is why this life ends."""
         if isinstance(error, BaseExceptionGroup):
             return all(self.ends_by(each) for each in error.exceptions)
-        if self.node is not None and not self.node.address and self.disk.capacity is not None:
-            return isinstance(error, LogFull) or (isinstance(error, OSError) and error.errno == errno.ENOSPC)
         return self.disk_fails and isinstance(error, OSError | LogError | StoreError)
 
     def _stores(self) -> Stores:
@@ -216,6 +215,11 @@ class NodeMember(Member):
         """Whether it leads a partition, as it believes."""
         node = self.node
         return node is not None and hasattr(node, "replicas") and any(hosted.serving for hosted in node.replicas)
+
+    def hosted_all(self) -> list[HostedReplica]:
+        """The replicas on it; none while it is down or starts."""
+        node = self.node
+        return list(node.replicas) if node is not None and hasattr(node, "replicas") else []
 
     def stop_cleanly(self) -> None:
         """Order the node to end as on SIGTERM; its process goes away once it has."""
@@ -350,10 +354,11 @@ class SimulatedCluster:
         routers: int = 2,
         shape: Shape | None = None,
         silence: float = 0.5,
-        auto_admins: int = 1,
+        auto_admins: int = 0,
     ) -> None:
         self.seed = seed
         self.shape = shape or Shape()
+        auto_admins = auto_admins or self.shape.auto_admins
         self.trace = Trace()
         self.agreed = AgreedLog()
         self.totals: Counter[str] = Counter()
@@ -406,14 +411,14 @@ class SimulatedCluster:
             if member.down:
                 member.start()
 
-    async def until(self, condition: Callable[[], bool], seconds: float) -> bool:
+    async def until(self, condition: Callable[[], bool], seconds: float, step: float = 0.01) -> bool:
         """Wait for a condition, for so many virtual seconds at the most; whether it came true."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         while not condition():
             if loop.time() >= deadline:
                 return False
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(step)
         return True
 
     async def close(self) -> None:

@@ -10,9 +10,11 @@ from typing import Any, Final
 ZONES: Final = ("us-east-1a", "us-east-1b", "us-east-1c")
 SEGMENT_BYTES: Final = 256 << 10
 """Small, so that logs roll over many times a minute."""
+SCRUB_SECONDS: Final = 2.0
+"""How often replicas are compared."""
 TRIMMING: Final[Mapping[str, Any]] = {
-    "log_segment_bytes": 128 << 10,
-    "log_bytes_max": 4 << 20,
+    "log_segment_bytes": 96 << 10,
+    "log_bytes_max": 960 << 10,
     "snapshot_log_bytes": 8 << 10,
     "snapshot_bytes_per_second": 4 << 20,
 }
@@ -21,10 +23,12 @@ TRIMMING: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True)
 class Shape:
-    """A cluster: so many nodes in each zone, so many partitions of a table; `settings` are those of its nodes."""
+    """A cluster: so many nodes in each zone, so many partitions of a table, so many members of auto-admin; `settings`
+    are those of its nodes."""
 
     zones: tuple[int, ...] = (1, 1, 1)
     partitions: int = 2
+    auto_admins: int = 1
     settings: Mapping[str, Any] = field(default_factory=lambda: {"log_segment_bytes": SEGMENT_BYTES})
 
     @property
@@ -38,14 +42,17 @@ class Shape:
 
     def __str__(self) -> str:
         trims = "" if "log_bytes_max" not in self.settings else ", trims its logs"
-        return f"{'+'.join(map(str, self.zones))} nodes, {self.partitions} partitions{trims}"
+        admins = f", {self.auto_admins} auto-admins" if self.auto_admins > 1 else ""
+        return f"{'+'.join(map(str, self.zones))} nodes{admins}, {self.partitions} partitions{trims}"
 
 
 def draw_shape(random: Random) -> Shape:
     """3 to 9 nodes, mostly few: one to three in each zone. Three of four trim their logs all the time."""
     zones = tuple(random.choice((1, 1, 1, 1, 2, 2, 3)) for _ in ZONES)
     partitions = random.choice((1, 2, 2, 3, 4))
+    auto_admins = random.choice((1, 1, 3))
+    settings = {"scrub_interval": SCRUB_SECONDS}
     if random.random() < 0.25:
-        return Shape(zones, partitions)
+        return Shape(zones, partitions, auto_admins, {"log_segment_bytes": SEGMENT_BYTES, **settings})
     keep = random.choice((0.5, 5.0, 20.0))
-    return Shape(zones, partitions, {**TRIMMING, "log_keep_seconds": keep})
+    return Shape(zones, partitions, auto_admins, {**TRIMMING, "log_keep_seconds": keep, **settings})

@@ -7,7 +7,12 @@ partition keeps its disk, which is what the promise rests on.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from contextlib import closing
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
+
+from storagenode.storage import layout
+from storagenode.storage.lmdb_store import LmdbStore
 
 if TYPE_CHECKING:
     from tests.simulation.cluster import NodeMember
@@ -71,6 +76,24 @@ async def flipped_bit_in_a_snapshot(storm: Storm) -> None:
         await node.crash(power_lost=True)
 
 
+async def flipped_bit_in_a_row(storm: Storm) -> None:
+    """A bit of an item's row turns over, in the store of a replica that goes on running."""
+    node = unlucky_node(storm)
+    stores = [hosted.store for hosted in node.hosted_all() if isinstance(hosted.store, LmdbStore)]
+    if not stores:
+        return
+    store, end = storm.random.choice(stores), layout.prefix_end(layout.ITEM)
+    with closing(store.rows(layout.ITEM, end)) as rows:
+        found = [key for key, _ in islice(rows, 50)]
+    if not found:
+        return
+    key = storm.random.choice(found)
+    with store._environment.begin(write=True) as writing:
+        value = bytearray(writing.get(key) or b"?")
+        value[storm.random.randrange(len(value))] ^= 1 << storm.random.randrange(8)
+        writing.put(key, bytes(value))
+
+
 def unlucky_node(storm: Storm) -> NodeMember:
     """A node of the one zone whose disks may lose something for good."""
     return storm.random.choice([node for node in storm.cluster.nodes if node.zone == storm.unlucky_zone])
@@ -82,4 +105,5 @@ KINDS: Final[dict[str, Callable[[Storm], Coroutine[Any, Any, None]]]] = {
     "stalled disk": stalled_disk,
     "failed sync, then power loss": failed_sync_then_power_loss,
     "flipped bit in a snapshot": flipped_bit_in_a_snapshot,
+    "flipped bit in a row": flipped_bit_in_a_row,
 }

@@ -48,6 +48,7 @@ DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {
     "stalled disk": 2,
     "failed sync, then power loss": 1,
     "flipped bit in a snapshot": 1,
+    "flipped bit in a row": 1,
     "zone cut off": 2,
     "bridge": 1,
     "ring": 1,

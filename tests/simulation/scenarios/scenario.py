@@ -26,6 +26,8 @@ START_SECONDS = 10.0
 SERVES_AGAIN_SECONDS = 5.0
 """Within so long after healing every item can be read and the replicas are equal: it takes 3 to notice that a batch was
 lost, as long for an election and its lease wait."""
+REPAIRED_SECONDS = 20.0
+"""Within so long after healing the scrub has found what is damaged, and it is made anew."""
 
 Mutate = Callable[[], AbstractContextManager[object]]
 
@@ -85,6 +87,7 @@ class Scenario(ABC):
             await self._break()
             await self.settled(SERVES_AGAIN_SECONDS)
             await self.look()
+            await self._repaired()
             self.violations += unequal_replicas(self.cluster)
             self.check()
         except Failed as failed:
@@ -108,6 +111,12 @@ class Scenario(ABC):
         await asyncio.wait(working)  # which takes them no longer than their patience
         for task in working:
             task.result()
+
+    async def _repaired(self) -> None:
+        """What bits have flipped in is found, and made anew; what is left then is a violation."""
+        if self.storm.counts["flipped bit in a row"]:
+            await self.cluster.until(lambda: not any(unequal_replicas(self.cluster)), REPAIRED_SECONDS, step=0.5)
+            await self.settled(SERVES_AGAIN_SECONDS)
 
     async def settled(self, seconds: float) -> None:
         """Wait until every partition serves with equal replicas. Raises Failed."""
