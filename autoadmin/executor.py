@@ -6,12 +6,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 from autoadmin.actions import Action
 from autoadmin.catalog import Catalog, Change, Counters, first_change
 from autoadmin.member import LeadershipLost, Member, NotLeader
 from autoadmin.performing import perform
 from autoadmin.planner import Rules, plan_repairs, plan_tables
+from autoadmin.plans.situation import Situation
 from autoadmin.view import View
 from cluster.clock import Clock
 from cluster.convert import update_to_wire
@@ -150,6 +152,13 @@ class Control:
     def live(self) -> frozenset[int]:
         """Nodes that may be given new replicas now."""
         return self.view.live(self._clock.boottime())
+
+    def situation(self, draining: int = 0) -> Situation:
+        """What plans rest on, now; as it would be if the node `draining` were to be emptied."""
+        topology = self.topology
+        if (place := topology.nodes.get(draining)) is not None:
+            topology = replace(topology, nodes={**topology.nodes, draining: replace(place, draining=True)})
+        return Situation.of(topology, self.view, self._clock.boottime(), self._rules)
 
     # --- what is told ---
 

@@ -41,6 +41,18 @@ class AutoAdminMetrics(Collector):
         yield _gauge("nodes_known", "Storage nodes in the catalog.", len(topology.nodes))
         yield _gauge("nodes_live", "Storage nodes that report.", self._service.live_nodes)
         yield _gauge("routers_watching", "Routers that watch the catalog.", len(self._service.routers))
+        if self._service.serving:
+            yield from self._health()
+
+    def _health(self) -> Iterable[GaugeMetricFamily]:
+        """What only the member that leads knows."""
+        now = self._service.summary
+        yield _gauge("partitions_degraded", "Partitions that want a full replica on a live node.", now.degraded)
+        yield _gauge("partitions_sharing_zone", "Partitions with two replicas in one zone.", now.sharing_zone)
+        yield _gauge("partitions_changing", "Partitions whose replicas are being changed.", now.changing)
+        yield _gauge("nodes_silent", "Storage nodes of which nobody hears.", now.nodes_silent)
+        yield _gauge("nodes_lost", "Silent storage nodes whose replicas are made anew on others.", now.nodes_lost)
+        yield _gauge("nodes_draining", "Storage nodes that are to be emptied.", now.nodes_draining)
 
 
 def _gauge(name: str, help: str, value: int) -> GaugeMetricFamily:  # noqa: A002

@@ -18,9 +18,11 @@ from autoadmin.executor import Control
 from autoadmin.follower import Follower
 from autoadmin.gathering import Gathering
 from autoadmin.member import LeadershipLost, Member, NotLeader
+from autoadmin.nodes import Nodes
 from autoadmin.peers import METHOD as MEMBER_METHOD
 from autoadmin.planner import Rules
 from autoadmin.state import StateStore
+from autoadmin.summary import Summary, summary
 from autoadmin.tables import Tables
 from autoadmin.users import Users
 from cluster.clock import Clock
@@ -62,12 +64,14 @@ class AutoAdmin:
         self._adoption = Adoption(self._control, transport, clock)
         self._tables = Tables(self._control, self._adoption, settings)
         self._users = Users(self._control, self._adoption, settings.cluster_id)
+        self._nodes = Nodes(self._control, self._adoption, settings.cluster_id)
         self._sessions: dict[int, Stream] = {}  # by node; the newest counts
         self._routers: dict[Stream, common_pb2.RouterRecord] = {}
         self._streams: dict[Stream, None] = {}
         self._decided = asyncio.Event()
         self._control.listen(self._decided.set)
         self._strangers: set[tuple[str, str]] = set()
+        self._told_removed: set[int] = set()
         self._server: Server | None = None
         self._planning: asyncio.Task[None] | None = None
 
@@ -85,6 +89,11 @@ class AutoAdmin:
     def live_nodes(self) -> int:
         """Storage nodes that report."""
         return len(self._control.live())
+
+    @property
+    def summary(self) -> Summary:
+        """How partitions and nodes fare."""
+        return summary(self._control.situation())
 
     @property
     def routers(self) -> list[common_pb2.RouterRecord]:
@@ -167,6 +176,7 @@ class AutoAdmin:
                 "Admin/DeleteTable": partial(self._changed, self._tables.delete),
                 "Admin/PutUser": partial(self._changed, self._users.put),
                 "Admin/DeleteUser": partial(self._changed, self._users.delete),
+                "Admin/Nodes": partial(self._changed, self._nodes.answer),
                 "Admin/Refresh": self._refresh,
                 "Admin/Status": self._status,
                 MEMBER_METHOD: self._gathering.answer,
@@ -214,6 +224,9 @@ class AutoAdmin:
         if self._is_stranger(first.cluster_id, f"storage node {first.node.name} at {first.node.address}"):
             return
         node = first.node.node
+        if node in self._control.topology.former_nodes:
+            await self._tell_removed(first, stream)
+            return
         if (older := self._sessions.get(node)) is not None:
             older.close()
         self._sessions[node] = stream
@@ -236,6 +249,16 @@ class AutoAdmin:
                 del self._sessions[node]
                 self._control.lost(node)
                 _log.info("storage node %s is gone", first.node.name, extra={"node": node})
+
+    async def _tell_removed(self, report: node_pb2.Report, stream: Stream) -> None:
+        """A node that was removed hears of it, and is not heard, for as long as it holds the stream."""
+        if report.node.node not in self._told_removed:
+            self._told_removed.add(report.node.node)
+            _log.warning("storage node %s is refused: it was removed from the cluster", report.node.name)
+        with suppress(TransportError):
+            await stream.send(self._control.difference(0, 0))
+            while await stream.receive() is not None:
+                pass
 
     async def _take_report(self, report: node_pb2.Report) -> None:
         self._control.heard(report)

@@ -12,10 +12,12 @@ from typing import NoReturn
 
 from trizone.cluster_commands import add_commands
 from trizone.errors import CommandError
+from trizone.node_commands import add_node_commands
 from trizone.parent import die_with_parent
+from trizone.region_commands import add_region_commands
 from trizone.user_commands import add_user_commands
 
-SERVICES = ("router", "storagenode", "autoadmin")
+SERVICES = ("router", "storagenode", "autoadmin", "replicator")
 DATA_DEFAULT = Path("data")
 NODES_PER_ZONE_MAX = 20
 ROUTERS_MAX = 64
@@ -45,6 +47,10 @@ def _region(text: str) -> str:
     return text
 
 
+def _regions(text: str) -> tuple[str, ...]:
+    return tuple(_region(name) for name in text.split(","))
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     top = _Parser(prog="trizone", description="A DynamoDB-compatible store that runs as a real cluster.")
@@ -62,7 +68,16 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument("--ephemeral", action="store_true", help="keep nothing; in memory where there is room")
     up.add_argument("--region", type=_region, help="of a new cluster (us-east-1)")
     up.add_argument(
-        "--leaders", choices=("spread", "gathered"), help="of new tables, over all nodes or on one (as suits the cores)"
+        "--regions", type=_regions, metavar="A,B", help="a cluster for each, at this port and the next ones"
+    )
+    up.add_argument("--only", type=_region, metavar="REGION", help="of --regions run this one by itself")
+    up.add_argument("--leaders", choices=("spread", "gathered"), help="over all nodes or on one (as suits the cores)")
+    up.add_argument(
+        "--replace-after",
+        type=_number(3, 86_400),
+        default=300,
+        metavar="SECONDS",
+        help="a silent node is given up (300)",
     )
     up.add_argument("--auth", choices=("off", "warn", "enforce"), help="whether requests are verified (as before; off)")
     up.add_argument("--credentials", type=Path, metavar="FILE", help="users beside those of trizone user (TOML)")
@@ -78,6 +93,8 @@ def parser() -> argparse.ArgumentParser:
 
     add_commands(commands, _Parser, _region)
     add_user_commands(commands, _Parser, DATA_DEFAULT)
+    add_region_commands(commands, _Parser, DATA_DEFAULT)
+    add_node_commands(commands, _Parser, DATA_DEFAULT)
 
     for service in SERVICES:
         command = commands.add_parser(service, help=f"run one {service} process")
@@ -106,11 +123,18 @@ def _up(arguments: argparse.Namespace) -> int:
         routers=arguments.routers,
         region=arguments.region,
         leaders=arguments.leaders,
+        replace_after=arguments.replace_after,
         ephemeral=arguments.ephemeral,
         auth=arguments.auth,
         credentials=arguments.credentials,
         key_file=arguments.key_file,
     )
+    if arguments.only and not arguments.regions:
+        raise CommandError("--only needs --regions.")
+    if arguments.regions:
+        from trizone.regions import up_regions
+
+        return up_regions(options, arguments.regions, arguments.only)
     return up(options)
 
 

@@ -6,18 +6,38 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from cluster.settings import AutoAdminSettings, RouterSettings, Settings, StorageNodeSettings, format_settings
+from cluster.settings import (
+    AutoAdminSettings,
+    ReplicatorSettings,
+    RouterSettings,
+    Settings,
+    StorageNodeSettings,
+    format_settings,
+)
 from trizone.access import Access
 from trizone.data_directory import ClusterFile, DataDirectory, ProcessRecord
 from trizone.ports import HOST
 
 Leaders: TypeAlias = Literal["spread", "gathered"]
 ZONE_LETTERS = "abc"
+REPLACE_AFTER_S = 300.0
+"""How long nobody must have heard of a storage node before its replicas are made anew on others."""
 CORES_PER_NODE_TO_SPREAD = 2
 """With fewer cores than this for each storage node, gathered leaders are faster:
 docs/decisions/0005-where-leaders-sit.md."""
 AUTO_ADMIN = "auto-admin"
 """The first member of auto-admin; others are auto-admin-2 and so on."""
+REPLICATOR = "replicator"
+
+
+@dataclass(frozen=True)
+class RegionPlan:
+    """How a cluster is one of several regions: all their names, where its replicator listens, and where the others'
+    do, as `ReplicatorSettings.peers` has them."""
+
+    names: tuple[str, ...]
+    listen: str
+    peers: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -60,7 +80,7 @@ def ports_wanted(cluster: ClusterFile, routers: int) -> dict[str, tuple[str, ...
 
 
 def leaders_for(cluster: ClusterFile, cores: int) -> Leaders:
-    """Where new partitions' leaders sit on a machine with so many cores, unless the user says."""
+    """Where leaders sit on a machine with so many cores, unless the user says."""
     return "spread" if cores >= CORES_PER_NODE_TO_SPREAD * len(node_names(cluster)) else "gathered"
 
 
@@ -72,8 +92,11 @@ def compose(
     port: int,
     leaders: Leaders,
     access: Access,
+    regions: RegionPlan | None = None,
+    replace_after: float = REPLACE_AFTER_S,
 ) -> list[Member]:
-    """All members: auto-admin's, then the storage nodes, then the routers that share `port`."""
+    """All members: auto-admin's, then the storage nodes, then the routers that share `port`, and the replicator of a
+    cluster that is one of several `regions`."""
 
     def address(name: str, purpose: str = "listen") -> str:
         return f"{HOST}:{ports[name][purpose]}"
@@ -94,6 +117,7 @@ def compose(
                 data=str(data / name),
                 peers=tuple(address(other) for other in admins if other != name),
                 leaders=leaders,
+                replace_after=replace_after,
             ),
         )
         for name in admins
@@ -129,11 +153,30 @@ def compose(
                 auth=access.auth,
                 key_file=access.key_file,
                 credentials_file=access.credentials_file,
+                regions=() if regions is None else regions.names,
             ),
         )
         for name in router_names(routers)
     ]
-    return [*auto_admins, *storage_nodes, *router_members]
+    replicators = []
+    if regions is not None:
+        metrics = address(REPLICATOR, "metrics")
+        replicators = [
+            Member(
+                ProcessRecord(REPLICATOR, "replicator", cluster.region, None, None, regions.listen, metrics),
+                ReplicatorSettings(
+                    cluster_id=cluster.cluster_id,
+                    region=cluster.region,
+                    name=REPLICATOR,
+                    listen=regions.listen,
+                    metrics_listen=metrics,
+                    auto_admins=tuple(address(admin) for admin in admins),
+                    seeds=tuple(address(node) for node in nodes),
+                    peers=regions.peers,
+                ),
+            )
+        ]
+    return [*auto_admins, *storage_nodes, *router_members, *replicators]
 
 
 def write_settings(directory: DataDirectory, member: Member) -> Path:

@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,7 +22,18 @@ from cluster.ids import cluster_id
 from cluster.random_source import SystemRandom
 from trizone import ports
 from trizone.access import access_of
-from trizone.composition import Leaders, Member, compose, leaders_for, ports_wanted, write_settings, zones_of
+from trizone.composition import (
+    REPLACE_AFTER_S,
+    REPLICATOR,
+    Leaders,
+    Member,
+    RegionPlan,
+    compose,
+    leaders_for,
+    ports_wanted,
+    write_settings,
+    zones_of,
+)
 from trizone.data_directory import Auth, ClusterFile, DataDirectory, RunFile
 from trizone.errors import CommandError
 from trizone.log_tail import LogTail, follow
@@ -29,7 +41,7 @@ from trizone.readiness import wait_until_ready
 from trizone.supervisor import Child, Command
 from trizone.temporary import temporary_folder
 
-GRACE_S = {"router": 5.0, "storagenode": 10.0, "autoadmin": 5.0}
+GRACE_S = {"router": 5.0, "replicator": 5.0, "storagenode": 10.0, "autoadmin": 5.0}
 """Stop order, and how long each has to end by itself."""
 PATIENCE_S = 15.0
 """How long a start may take before the launcher says what it waits for."""
@@ -48,6 +60,7 @@ class UpOptions:
     routers: int = 1
     region: str | None = None
     leaders: Leaders | None = None  # None: as suits the machine's cores
+    replace_after: float = REPLACE_AFTER_S
     ephemeral: bool = False
     auth: Auth | None = None
     credentials: Path | None = None
@@ -114,23 +127,45 @@ class Launcher:
     """One run of the cluster."""
 
     def __init__(
-        self, directory: DataDirectory, cluster: ClusterFile, options: UpOptions, holder: socket.socket
+        self,
+        directory: DataDirectory,
+        cluster: ClusterFile,
+        options: UpOptions,
+        holder: socket.socket,
+        regions: RegionPlan | None = None,
     ) -> None:
+        """`regions`: the cluster is one of several, and does not greet the user by itself."""
+        self.region = cluster.region
+        self._regions = regions
         self._directory = directory
         self._options = options
         self._port = int(holder.getsockname()[1])
-        chosen = ports.choose(ports_wanted(cluster, options.routers), directory.ports())
+        wanted = ports_wanted(cluster, options.routers)
+        if regions is not None:
+            wanted[REPLICATOR] = ("metrics",)
+        chosen = ports.choose(wanted, directory.ports())
         directory.write_ports(chosen)
         leaders = options.leaders or leaders_for(cluster, len(os.sched_getaffinity(0)))
         self._access = access_of(
             cluster.auth, cluster.cluster_id, directory.path, options.key_file, options.credentials
         )
-        self._members = compose(cluster, directory.path, chosen, options.routers, self._port, leaders, self._access)
+        self._members = compose(
+            cluster,
+            directory.path,
+            chosen,
+            options.routers,
+            self._port,
+            leaders,
+            self._access,
+            regions,
+            options.replace_after,
+        )
         self._run = RunFile(self.endpoint, os.getpid(), [member.record for member in self._members])
         self._children = {member.name: self._child(member) for member in self._members}
         self._asked_to_stop = 0.0
         self._run_file_is_old = False
         self._stop = asyncio.Event()
+        self.is_ready = asyncio.Event()
 
     @property
     def endpoint(self) -> str:
@@ -145,10 +180,21 @@ class Launcher:
             self._directory.logs / f"{member.name}.log",
             inherit=(self._directory.lock_descriptor,),
             environment={"PYTHONPATH": _import_path()},
+            spare=member.record.role == "storagenode",
         )
         return Child(command, say, lambda: self._publish(member))
 
+    def _is_unfit(self, name: str) -> bool:
+        return bool(self._children[name].unfit)
+
+    def _too_few_run(self) -> bool:
+        """Whether so many storage nodes cannot use their data that the others cannot serve."""
+        spare = [child for child in self._children.values() if child.command.spare]
+        return 2 * sum(bool(child.unfit) for child in spare) > len(spare)
+
     def _publish(self, member: Member) -> None:
+        if not self.is_ready.is_set() and self._too_few_run():
+            self._stop.set()
         member.record.pid = self._children[member.name].pid
         try:
             self._directory.write_run(self._run)
@@ -160,9 +206,11 @@ class Launcher:
 
     async def run(self) -> int:
         """Start everything, report, wait for the end, stop everything; the exit code."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self._on_signal)
+        on_signals(self.on_signal)
+        return await self.serve()
+
+    async def serve(self) -> int:
+        """The same, told by whoever handles signals when to stop. Raises CommandError."""
         tails = asyncio.create_task(
             follow([LogTail(child.command.name, child.command.log, say) for child in self._children.values()])
         )
@@ -176,11 +224,18 @@ class Launcher:
             tails.cancel()
             self._directory.clear_run()
         failures = [f"{name}: {child.failure}" for name, child in self._children.items() if child.failure]
+        if self._too_few_run():
+            failures += [f"{name}: {child.unfit}" for name, child in self._children.items() if child.unfit]
         if failures:
             raise CommandError(failures[0])
         return 0
 
-    def _on_signal(self) -> None:
+    def end(self) -> None:
+        """Stop in order."""
+        self._stop.set()
+
+    def on_signal(self) -> None:
+        """Stop; at once if asked again."""
         now = time.monotonic()
         if not self._stop.is_set():
             self._stop.set()
@@ -198,7 +253,7 @@ class Launcher:
     async def _start_up(self) -> None:
         """Report when the cluster is ready, unless it is stopped before."""
         waiting = list(self._run.processes)
-        ready = asyncio.create_task(wait_until_ready(self._run.processes, waiting))
+        ready = asyncio.create_task(wait_until_ready(self._run.processes, waiting, self._is_unfit))
         stop = asyncio.create_task(self._stop.wait())
         try:
             while not ready.done() and not stop.done():
@@ -210,7 +265,9 @@ class Launcher:
             stop.cancel()
             ready.cancel()
         if not self._stop.is_set():
-            print(self._greeting(), flush=True)
+            self.is_ready.set()
+            if self._regions is None:
+                print(self._greeting(), flush=True)
 
     def _greeting(self) -> str:
         roles = [member.record.role for member in self._members]
@@ -236,6 +293,13 @@ class Launcher:
         for role, grace_s in GRACE_S.items():
             names = [member.name for member in self._members if member.record.role == role]
             await asyncio.gather(*(self._children[name].stop(grace_s) for name in names))
+
+
+def on_signals(stop: Callable[[], None]) -> None:
+    """Call `stop` when the process is asked to end."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, stop)
 
 
 def _counted(count: int, noun: str) -> str:

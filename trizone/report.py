@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from trizone.nodes import NodeStatus
     from trizone.status import PartitionStatus, ReplicaStatus, Status
 
 ROLE_COLOURS = {"leader": "green", "follower": "cyan", "candidate": "yellow"}
+NODE_COLOURS = {"live": "green", "draining": "yellow"}
+PARTITION_COLOURS = {"ok": "green", "rebuilding": "yellow"}
 HASH_DIGITS = 8
 
 
@@ -52,6 +56,29 @@ def _processes(status: Status) -> Table:
     return table
 
 
+def show_nodes(nodes: Sequence[NodeStatus]) -> None:
+    """Print storage nodes on standard output."""
+    from rich.console import Console
+
+    table = _table("storage nodes", "name", "id", "zone", "state", "replicas", "leaders", "disk free", "address")
+    for node in nodes:
+        colour = NODE_COLOURS.get(node.state, "red")
+        state = f"{node.state} for {node.silent_seconds} s" if node.silent_seconds else node.state
+        replicas = f"{node.replicas} ({node.leaving} leaving)" if node.leaving else str(node.replicas)
+        free = "" if node.disk_free is None else f"{node.disk_free >> 20} MiB"
+        table.add_row(
+            node.name,
+            str(node.id),
+            node.zone,
+            f"[{colour}]{state}[/{colour}]",
+            replicas,
+            str(node.leaders),
+            free,
+            node.address,
+        )
+    Console().print(table)
+
+
 def _auto_admins(status: Status) -> Table:
     table = _table("auto-admin", "member", "role", "epoch", "position/applied")
     for member in status.auto_admins:
@@ -62,14 +89,18 @@ def _auto_admins(status: Status) -> Table:
 
 
 def _partitions(status: Status) -> Table:
-    table = _table("partitions", "table", "partition", "from hash", "epoch", "leader", "replicas (position/applied)")
+    table = _table(
+        "partitions", "table", "partition", "from hash", "epoch", "leader", "state", "replicas (position/applied)"
+    )
     for partition in status.partitions:
+        colour = PARTITION_COLOURS.get(partition.state, "red")
         table.add_row(
             partition.table,
             str(partition.partition),
             partition.range[0][:HASH_DIGITS],
             str(partition.epoch),
             f"[green]{partition.leader}[/green]" if partition.leader else "[red]none[/red]",
+            f"[{colour}]{partition.state}[/{colour}]",
             _replicas(partition),
         )
     return table

@@ -35,7 +35,11 @@ class ReplicaStatus:
 
 @dataclass(frozen=True)
 class PartitionStatus:
-    """One partition. `range` is its first and last hash in hexadecimal; `leader` the node's name, if one leads."""
+    """One partition. `range` is its first and last hash in hexadecimal; `leader` the node's name, if one leads.
+
+    `state`: ok; rebuilding while its replicas are being changed; degraded when it wants a full replica on a node that
+    answers, or two of its replicas share a zone.
+    """
 
     table: str
     partition: int
@@ -43,6 +47,7 @@ class PartitionStatus:
     epoch: int
     leader: str | None
     replicas: tuple[ReplicaStatus, ...]
+    state: str = "ok"
 
 
 @dataclass(frozen=True)
@@ -157,11 +162,26 @@ def _partition(
         if replica is None:
             replicas.append(ReplicaStatus(name, place.zone, "unknown", None, None))
             continue
-        replicas.append(ReplicaStatus(name, place.zone, replica.role, replica.position, replica.applied))
+        role = "log" if place.log_only else replica.role
+        replicas.append(ReplicaStatus(name, place.zone, role, replica.position, replica.applied))
         if replica.epoch > epoch:  # a leader of an older epoch does not know yet that it is none
             leader, epoch = None, replica.epoch
         if replica.epoch == epoch and replica.role == "leader":
             leader = name
     return PartitionStatus(
-        table, record.partition, (record.low.hex(), record.high.hex()), epoch, leader, tuple(replicas)
+        table,
+        record.partition,
+        (record.low.hex(), record.high.hex()),
+        epoch,
+        leader,
+        tuple(replicas),
+        _state(record, reported),
     )
+
+
+def _state(record: common_pb2.PartitionRecord, reported: dict[int, Any]) -> str:
+    wanted = [place for place in record.replicas if place.replica not in record.leaving]
+    whole = all(not place.log_only and place.replica in reported.get(place.node, {}) for place in wanted)
+    if record.change:
+        return "rebuilding"
+    return "ok" if whole and len({place.zone for place in wanted}) == len(wanted) else "degraded"

@@ -1,6 +1,7 @@
 from cluster.wire import common_pb2 as _common_pb2
 from cluster.wire import node_pb2 as _node_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
@@ -81,6 +82,60 @@ class UserReply(_message.Message):
     leader: str
     in_doubt: bool
     def __init__(self, user: _Optional[_Union[_common_pb2.UserRecord, _Mapping]] = ..., error_type: _Optional[str] = ..., error_message: _Optional[str] = ..., not_leader: _Optional[bool] = ..., leader: _Optional[str] = ..., in_doubt: _Optional[bool] = ...) -> None: ...
+
+class NodeRequest(_message.Message):
+    __slots__ = ("cluster_id", "node", "change")
+    class Change(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        NONE: _ClassVar[NodeRequest.Change]
+        DRAIN: _ClassVar[NodeRequest.Change]
+        UNDRAIN: _ClassVar[NodeRequest.Change]
+        REMOVE: _ClassVar[NodeRequest.Change]
+    NONE: NodeRequest.Change
+    DRAIN: NodeRequest.Change
+    UNDRAIN: NodeRequest.Change
+    REMOVE: NodeRequest.Change
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    CHANGE_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    node: str
+    change: NodeRequest.Change
+    def __init__(self, cluster_id: _Optional[str] = ..., node: _Optional[str] = ..., change: _Optional[_Union[NodeRequest.Change, str]] = ...) -> None: ...
+
+class NodeReply(_message.Message):
+    __slots__ = ("nodes", "note", "error_message", "not_leader", "leader", "in_doubt")
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    NOT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    IN_DOUBT_FIELD_NUMBER: _ClassVar[int]
+    nodes: _containers.RepeatedCompositeFieldContainer[NodeState]
+    note: str
+    error_message: str
+    not_leader: bool
+    leader: str
+    in_doubt: bool
+    def __init__(self, nodes: _Optional[_Iterable[_Union[NodeState, _Mapping]]] = ..., note: _Optional[str] = ..., error_message: _Optional[str] = ..., not_leader: _Optional[bool] = ..., leader: _Optional[str] = ..., in_doubt: _Optional[bool] = ...) -> None: ...
+
+class NodeState(_message.Message):
+    __slots__ = ("node", "state", "silent_seconds", "replicas", "leaving", "leaders", "disk_free")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    SILENT_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    LEAVING_FIELD_NUMBER: _ClassVar[int]
+    LEADERS_FIELD_NUMBER: _ClassVar[int]
+    DISK_FREE_FIELD_NUMBER: _ClassVar[int]
+    node: _common_pb2.NodeRecord
+    state: str
+    silent_seconds: int
+    replicas: int
+    leaving: int
+    leaders: int
+    disk_free: int
+    def __init__(self, node: _Optional[_Union[_common_pb2.NodeRecord, _Mapping]] = ..., state: _Optional[str] = ..., silent_seconds: _Optional[int] = ..., replicas: _Optional[int] = ..., leaving: _Optional[int] = ..., leaders: _Optional[int] = ..., disk_free: _Optional[int] = ...) -> None: ...
 
 class StatusRequest(_message.Message):
     __slots__ = ("cluster_id",)

@@ -76,6 +76,7 @@ PURE = (
     "autoadmin/membership.py",
     "autoadmin/performing.py",
     "autoadmin/planner.py",
+    "autoadmin/summary.py",
     "autoadmin/plans/",
     "autoadmin/view.py",
     "storagenode/partition.py",
@@ -102,6 +103,7 @@ PURE = (
     "autoadmin/view.py",
     "autoadmin/actions.py",
     "autoadmin/planner.py",
+    "autoadmin/summary.py",
     "autoadmin/plans/",
 )
 

@@ -67,6 +67,21 @@ def test_a_silent_node_is_unknown() -> None:
     assert (replica.node, replica.zone, replica.role, replica.position) == ("node-c", "c", "unknown", None)
 
 
+def test_a_partition_is_ok_degraded_or_rebuilding() -> None:
+    reports = [_report(node, "follower", 3) for node in ZONES]
+    catalog = _catalog()
+    record = next(partition for partition in catalog.partitions if partition.partition == 1)
+    assert partitions(catalog, reports)[0].state == "ok"
+    assert partitions(catalog, reports[:2])[0].state == "degraded"
+    record.replicas[2].zone = "a"
+    assert partitions(catalog, reports)[0].state == "degraded"
+    record.replicas[2].zone, record.replicas[2].log_only = "c", True
+    shown = partitions(catalog, reports)[0]
+    assert (shown.state, shown.replicas[2].role) == ("degraded", "log")
+    record.change = common_pb2.PartitionRecord.REPLACE
+    assert partitions(catalog, reports)[0].state == "rebuilding"
+
+
 def _status() -> Status:
     process = ProcessRecord("node-a", "storagenode", "us-east-1", "a", None, "127.0.0.1:1", "127.0.0.1:2")
     return Status("http://127.0.0.1:3", (process,), partitions(_catalog(), [_report(1, "leader", 3)]))
@@ -77,7 +92,7 @@ def test_json_has_exactly_the_promised_members(capsys: pytest.CaptureFixture[str
     shown = json.loads(capsys.readouterr().out)
     assert list(shown) == ["endpoint", "processes", "partitions", "auto_admins"]
     assert list(shown["processes"][0]) == ["name", "role", "region", "zone", "pid", "address", "metrics"]
-    assert list(shown["partitions"][0]) == ["table", "partition", "range", "epoch", "leader", "replicas"]
+    assert list(shown["partitions"][0]) == ["table", "partition", "range", "epoch", "leader", "replicas", "state"]
     assert list(shown["partitions"][0]["replicas"][0]) == ["node", "zone", "role", "position", "applied"]
 
 
