@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from autoadmin import replicated_log
+from autoadmin.catalog import first_change
+from autoadmin.records import MemberRecord, Write
+from autoadmin.state import MemoryState
 from cluster.topology import Topology
 from dynamo.table import Table
 from tests.simulation.client import SimulatedClient
-from tests.simulation.cluster import AutoAdminMember, SimulatedCluster
+from tests.simulation.cluster import CLUSTER_ID, AutoAdminMember, SimulatedCluster
 from tests.simulation.noticed import noticed_errors
 from tests.simulation.shape import Shape
 from tests.simulation.virtual_loop import run_virtual
@@ -329,3 +332,29 @@ def test_one_seed_gives_one_history() -> None:
         assert await made.create() is not None
 
     assert run(story, 5) == run(story, 5)
+
+
+def _of_old() -> MemoryState:
+    """What an auto-admin has left that knew of no members: a catalog."""
+    state = MemoryState()
+    state.write(Write(MemberRecord(CLUSTER_ID, 1), changes=(first_change(CLUSTER_ID),)))
+    del state._records[b"member"]
+    return state
+
+
+def test_a_single_auto_admin_of_old_grows_to_three() -> None:
+    async def story(made: AutoAdmins) -> None:
+        made.cluster.auto_admins[0]._state = _of_old()
+        await made.start()
+        service = made.cluster.auto_admins[0].service
+        assert service is not None
+        await made.until(lambda: len(service.member.voters) == 3)
+        assert await made.create() is not None
+        await made.settled()
+        leader = made.leader()
+        assert leader is not None
+        await leader.crash()
+        assert await made.create() is not None
+        made.check()
+
+    run(story)
