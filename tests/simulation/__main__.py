@@ -18,6 +18,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--count", type=int, default=20, help="how many seeds")
     parser.add_argument("--seconds", type=float, default=Plan().seconds, help="virtual seconds of faults")
+    parser.add_argument("--limit", type=float, default=1e9, help="begin no more seeds after so many real seconds")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--in-memory", action="store_true", help="stores in memory instead of LMDB")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write the first seed's trace here")
@@ -33,6 +34,8 @@ def main() -> int:
         for outcome in pool.imap_unordered(_Runner(plan), seeds):
             outcomes.append(outcome)
             print(outcome.report() if outcome.violations else outcome, flush=True)
+            if time.monotonic() - began > options.limit:
+                break
     return _summary(outcomes, time.monotonic() - began)
 
 
