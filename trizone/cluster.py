@@ -30,13 +30,17 @@ class Cluster:
             client = boto3.client("dynamodb", endpoint_url=cluster.endpoint, ...)
 
     Also an asynchronous context manager. Start one per test run rather than one per test, and give tables random names.
+    With `credentials`, an access key and its secret, requests have to be signed with these; else nobody looks.
     """
 
-    def __init__(self, region: str = "us-east-1", auto_admins: int = 1) -> None:
+    def __init__(
+        self, region: str = "us-east-1", auto_admins: int = 1, credentials: tuple[str, str] | None = None
+    ) -> None:
         if auto_admins not in (1, 3):
             raise ValueError("auto-admin has one member or three")
         self.region = region
         self._auto_admins = auto_admins
+        self._credentials = credentials
         self._endpoint: str | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -63,11 +67,12 @@ class Cluster:
         return boto3.resource("dynamodb", **self._connection())
 
     def _connection(self) -> dict[str, str]:
+        access_key, secret = self._credentials or ("any", "any")
         return {
             "endpoint_url": self.endpoint,
             "region_name": self.region,
-            "aws_access_key_id": "any",
-            "aws_secret_access_key": "any",
+            "aws_access_key_id": access_key,
+            "aws_secret_access_key": secret,
         }
 
     def start(self) -> None:
@@ -122,6 +127,7 @@ class Cluster:
 
     async def _serve(self, folder: Path) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        async with Services(self.region, folder, auto_admins=self._auto_admins) as services:
+        services = Services(self.region, folder, auto_admins=self._auto_admins, credentials=self._credentials)
+        async with services:
             self._started.set_result(f"http://{services.router.address}")
             await self._stop.wait()

@@ -17,7 +17,9 @@ from cluster.local_disk import LocalDisk
 from cluster.memory_transport import MemoryNetwork, MemoryTransport
 from cluster.random_source import SystemRandom
 from cluster.settings import AutoAdminSettings, ReplicatorSettings, RouterSettings, StorageNodeSettings
+from dynamo.user import User
 from replicator.service import Replicator
+from router.credentials import KnownKey
 from router.service import Router
 from storagenode.node import Seams, StorageNode
 from storagenode.storage.lmdb_store import LmdbStores
@@ -39,16 +41,19 @@ class Services:
         replicator: dict[str, Any] | None = None,
         *,
         auto_admins: int = 1,
+        credentials: tuple[str, str] | None = None,
         **node_settings: Any,
     ) -> None:
         """`node_settings`: settings of the storage nodes that are not to be their defaults. Clusters of several regions
         share a `network`; then `replicator` are the settings of a replicator that is started, too, `peers` above all.
-        `auto_admins`: members of auto-admin, one or three.
+        `auto_admins`: members of auto-admin, one or three. `credentials`: access key and secret of a user who may do
+        everything; then requests have to be signed.
         """
         self._region = region
         self._folder = folder
         self._node_settings: dict[str, Any] = {"log_segment_bytes": SEGMENT_BYTES, **node_settings}
         self._replicator_settings = replicator
+        self._known_keys = [KnownKey(User("user", 0.0, admin=True), *credentials)] if credentials else []
         self._network = network or MemoryNetwork()
         self._clock = SystemClock()
         self._random = SystemRandom()
@@ -144,8 +149,10 @@ class Services:
             auto_admins=self._admin_addresses,
             seeds=tuple(node.address for node in self.nodes),
             regions=self._regions(),
+            auth="enforce" if self._known_keys else "off",
         )
-        router = Router(settings, self._transport(stack), self._clock, self._random)
+        transport = self._transport(stack)
+        router = Router(settings, transport, self._clock, self._random, known_keys=self._known_keys)
         stack.push_async_callback(router.stop)
         await router.start(shared=False)
         return router

@@ -155,7 +155,7 @@ def test_a_user_may_do_what_policies_say_and_nothing_else(site: Site, ada: dict[
     client = site.client(ada)
     own, other = {"pk": {"S": "ada"}}, {"pk": {"S": "eve"}}
     assert error_of(client.put_item, TableName="Orders", Item=own) == ""
-    denied = [
+    denied: list[tuple[Any, dict[str, Any]]] = [
         (client.get_item, {"TableName": "Orders", "Key": other}),
         (client.get_item, {"TableName": "Others", "Key": own}),
         (client.get_item, {"TableName": "Nowhere", "Key": own}),
