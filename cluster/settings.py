@@ -216,6 +216,10 @@ def check_settings(settings: Settings) -> None:
         and not (settings.key_file or settings.credentials_file)
     ):
         raise SettingsError(f'auth = "{settings.auth}" needs a key_file, a credentials_file or both.')
+    if isinstance(settings, AutoAdminSettings):
+        peers = set(settings.peers)
+        if len(peers) not in (0, 2) or len(peers) != len(settings.peers) or settings.listen in peers:
+            raise SettingsError("peers names the other two members of auto-admin, or nobody where this is the only one.")
     if isinstance(settings, StorageNodeSettings):
         if not settings.beat_interval < settings.lease < settings.election_timeout_min:
             raise SettingsError(

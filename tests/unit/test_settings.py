@@ -67,6 +67,12 @@ def test_a_mistake_is_told_in_one_sentence(content: bytes, sentence: str) -> Non
     assert str(caught.value) == sentence
 
 
+@pytest.mark.parametrize("peers", [["b:1"], ["b:1", "b:1"], ["b:1", "a:1"], ["b:1", "c:1", "d:1"]])
+def test_auto_admin_has_one_member_or_three(peers: list[str]) -> None:
+    with pytest.raises(SettingsError, match=r"^peers names the other two members of auto-admin, or nobody .*\.$"):
+        check_settings(AutoAdminSettings(cluster_id="c", data="d", listen="a:1", peers=tuple(peers)))
+
+
 def test_text_that_is_no_toml_and_a_missing_file() -> None:
     with pytest.raises(SettingsError, match=r"^f is not a TOML file: .*\.$"):
         parse_settings(AutoAdminSettings, b"= 1", "f")
