@@ -219,7 +219,7 @@ def check_settings(settings: Settings) -> None:
     if isinstance(settings, AutoAdminSettings):
         peers = set(settings.peers)
         if len(peers) not in (0, 2) or len(peers) != len(settings.peers) or settings.listen in peers:
-            raise SettingsError("peers names the other two members of auto-admin, or nobody where this is the only one.")
+            raise SettingsError("peers names the other two members of auto-admin, or nobody if it has only this one.")
     if isinstance(settings, StorageNodeSettings):
         if not settings.beat_interval < settings.lease < settings.election_timeout_min:
             raise SettingsError(
