@@ -58,7 +58,9 @@ def _is_done(partition: Partition, leader: LeaderSeen) -> bool:
     """Whether no change is under way, and no replica that is to be dropped is a member."""
     members = {*leader.voters, *leader.learners}
     wanted = {place.replica for place in partition.wanted_voters}
-    return wanted == set(leader.voters) and not any(order.replica in members for order in partition.dropping)
+    if partition.leaving or wanted != set(leader.voters):
+        return False
+    return not any(order.replica in members for order in partition.dropping)
 
 
 def _adopted(partition: Partition, leader: LeaderSeen, seen: View) -> Iterator[AdoptMembers]:
