@@ -37,7 +37,7 @@ ONLY_IN = {
     "httptools": ("router/http.py",),
     "boto3": ("trizone/cluster.py", "trizone/pytest_plugin.py"),
     "pytest": ("trizone/pytest_plugin.py",),
-    "rich": ("trizone/report.py",),
+    "rich": ("trizone/report.py", "trizone/region_report.py"),
 }
 
 PURE = (
