@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import shutil
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
@@ -45,7 +46,7 @@ DRIFT_MAX = 0.01
 SKEW_MAX = 15.0
 
 
-class Member:
+class Member(ABC):
     """A machine and the process on it. `start` begins a life, `crash` ends it."""
 
     def __init__(self, cluster: SimulatedCluster, name: str) -> None:
@@ -83,8 +84,9 @@ class Member:
         self.process = Process(self.name, self._cluster.failed)
         self._begin(self.process, self._transport)
 
+    @abstractmethod
     def _begin(self, process: Process, transport: SimulatedTransport) -> None:
-        raise NotImplementedError
+        """Start what runs on this machine."""
 
     async def crash(self, *, power_lost: bool = False) -> None:
         """End this life: the process is killed, or the whole machine loses power."""
@@ -100,10 +102,10 @@ class Member:
         self._died(power_lost=power_lost)
         self.dying = False
 
-    def _dying(self) -> None:
+    def _dying(self) -> None:  # noqa: B027 (nothing to do is an answer)
         """Before the process is unwound."""
 
-    def _died(self, *, power_lost: bool) -> None:
+    def _died(self, *, power_lost: bool) -> None:  # noqa: B027 (likewise)
         """After it was."""
 
     def seeded(self) -> SeededRandom:
@@ -233,7 +235,7 @@ class NodeMember(Member):
             for hosted in node.hosted_all():
                 self.process.call(node.hand_over, hosted)
 
-    def _dying(self) -> None:
+    def _dying(self) -> None:  # noqa: B027 (nothing to do is an answer)
         if not self.disk_fails:
             self.disk.fault = None  # a crash at an operation that did not come
         self.disk.kill()
@@ -315,7 +317,7 @@ class RouterMember(Member):
         await router.catalog.ready()
         self.ready = True
 
-    def _dying(self) -> None:
+    def _dying(self) -> None:  # noqa: B027 (nothing to do is an answer)
         self.ready = False
         awaited, self._awaited = self._awaited, {}
         for answered in awaited:
