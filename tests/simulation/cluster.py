@@ -235,7 +235,7 @@ class NodeMember(Member):
             for hosted in node.hosted_all():
                 self.process.call(node.hand_over, hosted)
 
-    def _dying(self) -> None:  # noqa: B027 (nothing to do is an answer)
+    def _dying(self) -> None:
         if not self.disk_fails:
             self.disk.fault = None  # a crash at an operation that did not come
         self.disk.kill()
@@ -317,7 +317,7 @@ class RouterMember(Member):
         await router.catalog.ready()
         self.ready = True
 
-    def _dying(self) -> None:  # noqa: B027 (nothing to do is an answer)
+    def _dying(self) -> None:
         self.ready = False
         awaited, self._awaited = self._awaited, {}
         for answered in awaited:
