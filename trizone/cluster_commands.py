@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import base64
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,8 @@ from cluster.random_source import SystemRandom
 from trizone.errors import CommandError
 
 TOKEN_BYTES = 32
+KEY_ID_BYTES = 10
+SECRET_BYTES = 30
 
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 
@@ -29,6 +32,7 @@ def add_commands(
     init = actions.add_parser("init", help="write a settings file with a new cluster's id and join token")
     init.add_argument("--file", type=Path, default=Path("cluster.toml"), metavar="FILE", help="(./cluster.toml)")
     init.add_argument("--region", type=region, default="us-east-1", help="that clients name (us-east-1)")
+    init.add_argument("--admin", action="store_true", help="also make a first user (admin.toml) and access-keys.key")
     init.add_argument("--keep", action="store_true", help="do nothing if the file is there already")
     init.set_defaults(run=_init)
 
@@ -71,17 +75,48 @@ def _init(arguments: argparse.Namespace) -> int:
         f'region = "{arguments.region}"\n'
         f'join_token = "{random.bytes(TOKEN_BYTES).hex()}"\n'
     )
+    if arguments.admin:
+        _make_admin(path.parent, random)
+    _write(path, content)
+    print(f"{path} is written. Give it to every process of the cluster: trizone storagenode --config {path} --config …")
+    return 0
+
+
+def _make_admin(folder: Path, random: SystemRandom) -> None:
+    """A user who may do everything, as a credentials file for routers, and the key that other users' secrets are sealed
+    with in the catalog. What is there already, of a start that was cut off, is kept. Raises CommandError."""
+    from cluster.sealing import SealError, make_key_file
+
+    file, key_file = folder / "admin.toml", folder / "access-keys.key"
+    access_key = "TRIZ" + base64.b32encode(random.bytes(KEY_ID_BYTES)).decode()
+    secret = base64.b64encode(random.bytes(SECRET_BYTES)).decode()
+    if not file.exists():
+        _write(
+            file,
+            "# A first user, for the routers' setting credentials_file. Make others with `trizone user create`.\n"
+            f'[users.admin]\nadmin = true\nkeys = {{ {access_key} = "{secret}" }}\n',
+        )
+    if not key_file.exists():
+        try:
+            make_key_file(key_file, random)
+        except SealError as error:
+            raise CommandError(str(error)) from None
+
+
+def _write(path: Path, content: str) -> None:
+    """A new file for its owner only, in one step. Raises CommandError."""
+    draft = path.with_name(path.name + ".new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        draft.unlink(missing_ok=True)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        draft.replace(path)
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error.strerror}.") from None
-    print(f"{path} is written. Give it to every process of the cluster: trizone storagenode --config {path} --config …")
-    return 0
 
 
 def _authority(arguments: argparse.Namespace) -> int:

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from cluster.configuration import read_settings
+from cluster.sealing import read_keyring
 from cluster.settings import AutoAdminSettings
 from cluster.tls import Credentials, TlsError, TlsFiles
+from router.credentials_file import read_credentials
 from trizone.__main__ import main
 from trizone.certificates import now
 
@@ -31,6 +33,20 @@ def test_a_cluster_gets_an_id_and_a_secret_of_its_own(tmp_path: Path) -> None:
     settings = read_settings(AutoAdminSettings, [str(files[0])], {"TRIZONE_DATA": "d"})
     assert settings.region == "eu-central-1"
     assert settings.join_token == one["join_token"]
+
+
+def test_a_first_user_is_made_for_the_routers(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        assert _run("cluster", "init", "--file", tmp_path / folder / "cluster.toml", "--admin") == 0
+    (one,), (two,) = (read_credentials(str(tmp_path / folder / "admin.toml")) for folder in ("one", "two"))
+    assert (one.user.name, one.user.admin) == ("admin", True)
+    assert one.id != two.id
+    assert one.secret != two.secret
+    assert read_keyring(tmp_path / "one" / "access-keys.key")
+    before = (tmp_path / "one" / "admin.toml").read_bytes()
+    (tmp_path / "one" / "cluster.toml").unlink()  # as if the start had been cut off
+    assert _run("cluster", "init", "--keep", "--file", tmp_path / "one" / "cluster.toml", "--admin") == 0
+    assert (tmp_path / "one" / "admin.toml").read_bytes() == before
 
 
 def test_a_cluster_keeps_its_id(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
