@@ -18,6 +18,7 @@ ROLE_COLOURS = {"leader": "green", "follower": "cyan", "candidate": "yellow"}
 NODE_COLOURS = {"live": "green", "draining": "yellow"}
 PARTITION_COLOURS = {"ok": "green", "rebuilding": "yellow"}
 HASH_DIGITS = 8
+PIPE_CHARACTERS = 120
 
 
 def show(status: Status, *, as_json: bool) -> None:
@@ -60,7 +61,7 @@ def show_nodes(nodes: Sequence[NodeStatus]) -> None:
     """Print storage nodes on standard output."""
     from rich.console import Console
 
-    table = _table("storage nodes", "name", "id", "zone", "state", "replicas", "leaders", "disk free", "address")
+    table = _table("storage nodes", "name", "zone", "state", "replicas", "leaders", "disk free", "id")
     for node in nodes:
         colour = NODE_COLOURS.get(node.state, "red")
         state = f"{node.state} for {node.silent_seconds} s" if node.silent_seconds else node.state
@@ -68,15 +69,17 @@ def show_nodes(nodes: Sequence[NodeStatus]) -> None:
         free = "" if node.disk_free is None else f"{node.disk_free >> 20} MiB"
         table.add_row(
             node.name,
-            str(node.id),
             node.zone,
             f"[{colour}]{state}[/{colour}]",
             replicas,
             str(node.leaders),
             free,
-            node.address,
+            str(node.id),
         )
-    Console().print(table)
+    console = Console()
+    if not console.is_terminal:  # a pipe has no width to keep to, and ids are to be whole
+        console.width = PIPE_CHARACTERS
+    console.print(table)
 
 
 def _auto_admins(status: Status) -> Table:
