@@ -10,7 +10,7 @@ import msgspec
 
 from autoadmin.catalog import Change
 from autoadmin.founding import Answer, Join, founding, join, next_change
-from autoadmin.member import CHECKS_PER_BEAT, Machine, Member
+from autoadmin.member import CHECKS_PER_BEAT, FULL_PAUSE_SECONDS, Machine, Member
 from autoadmin.peers import Peer
 from autoadmin.records import MemberRecord
 from autoadmin.state import StateError
@@ -44,7 +44,7 @@ class Gathering:
         self._installers_asked = 0.0
 
     async def load(self) -> None:
-        """Read what is durable, and be somebody. Raises StateError, and OSError when the disk cannot be written."""
+        """Read what is durable, and be somebody. Raises StateError."""
         member = self._member
         stored = await member.log.load()
         record = stored.member or MemberRecord(member.cluster_id, random_id(member.random))
@@ -59,11 +59,24 @@ class Gathering:
             record = msgspec.structs.replace(record, epoch=1, base_position=1, base_epoch=1, applied=1)
         if not record.group and (not member.peers or stored.catalog is not None):
             record = self._in_group(record, Join(self._new_group(), founding([record.replica])))
-        member.log.identify(msgspec.structs.replace(record, incarnation=record.incarnation + 1))
-        await member.log.write()
+        await self._write(msgspec.structs.replace(record, incarnation=record.incarnation + 1))
         member.restored(stored.catalog)
         if member.record.group:
             member.open(restarted=member.record.incarnation > 1)
+
+    async def _write(self, record: MemberRecord) -> None:
+        """Make it durable who this member is; on a full disk once there is room."""
+        told = False
+        while True:
+            self._member.log.identify(record)
+            try:
+                await self._member.log.write()
+                return
+            except OSError as error:
+                if not told:
+                    _log.error("the state cannot be written (%s): this member takes part once it can be", error)
+                told = True
+                await asyncio.sleep(FULL_PAUSE_SECONDS)
 
     def start(self) -> None:
         """Gather, until the member stops."""

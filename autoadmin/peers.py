@@ -26,7 +26,7 @@ from replication.replica import Replica
 METHOD = "Member/Step"
 BATCH_BYTES = 1 << 20
 CALL_SECONDS = 2.0
-BEAT_SECONDS = 0.5
+BEAT_SECONDS = 0.3
 """How long a beat, or the question who is there, may go unanswered before the next."""
 PAUSE_SECONDS = 0.1
 """Between two tries to bring entries to a peer that does not answer."""

@@ -118,7 +118,7 @@ class AutoAdmin:
     async def start(self) -> None:
         """Load the state and serve; where this is the only member, return once it leads.
 
-        Raises StateError, and OSError when the port is taken or the disk full.
+        Raises StateError, and OSError when the port is taken.
         """
         await self._gathering.load()
         self._server = await self._transport.serve(self._settings.listen, self._handlers())

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 import urllib.request
 import uuid
+from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 from trizone import Cluster
+from trizone.services import Services
 
 START_S_MAX = 0.3
 
@@ -35,6 +39,29 @@ def test_an_item_comes_back() -> None:
         client.put_item(TableName=name, Item={"id": {"S": "a"}, "n": {"N": "1.50"}})
         answer = client.get_item(TableName=name, Key={"id": {"S": "a"}}, ConsistentRead=True)
         assert answer["Item"] == {"id": {"S": "a"}, "n": {"N": "1.5"}}
+
+
+async def test_one_of_three_auto_admins_may_be_stopped(tmp_path: Path) -> None:
+    async with Services("us-east-1", tmp_path, auto_admins=3) as services:
+        first = services.auto_admin
+        assert [member.serving for member in services.auto_admins].count(True) == 1
+        await first.stop()
+        async with asyncio.timeout(30):
+            while services.auto_admin is first or services.auto_admin.live_nodes < 3:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)  # elections tell nobody of their end
+        await asyncio.to_thread(_make_and_use_a_table, f"http://{services.router.address}")
+
+
+def _make_and_use_a_table(endpoint: str) -> None:
+    access = {"aws_access_key_id": "any", "aws_secret_access_key": "any"}
+    client = boto3.client("dynamodb", endpoint_url=endpoint, region_name="us-east-1", **access)
+    name = create_table(client)
+    client.put_item(TableName=name, Item={"id": {"S": "a"}})
+
+
+def test_auto_admin_has_one_member_or_three() -> None:
+    with pytest.raises(ValueError, match="one member or three"):
+        Cluster(auto_admins=2)
 
 
 async def test_asynchronous_context_manager() -> None:

@@ -10,12 +10,14 @@ import pytest
 
 from autoadmin import replicated_log
 from autoadmin.catalog import first_change
+from autoadmin.member import Member
 from autoadmin.records import MemberRecord, Write
 from autoadmin.state import MemoryState
 from cluster.topology import Topology
+from cluster.wire import members_pb2
 from dynamo.table import Table
 from tests.simulation.client import SimulatedClient
-from tests.simulation.cluster import CLUSTER_ID, AutoAdminMember, SimulatedCluster
+from tests.simulation.cluster import CLUSTER_ID, AutoAdminMember, NodeMember, SimulatedCluster
 from tests.simulation.noticed import noticed_errors
 from tests.simulation.shape import Shape
 from tests.simulation.virtual_loop import run_virtual
@@ -108,9 +110,12 @@ class AutoAdmins:
 
     async def same_everywhere(self) -> None:
         """All nodes, and all members, come to hold what the leader holds."""
-        whole = self.topology.full()
         for node in self.cluster.nodes:
-            await self.until(lambda node=node: node.node is not None and node.node.topology.full() == whole)  # type: ignore[misc]
+
+            def same(node: NodeMember = node) -> bool:
+                return node.node is not None and _contents(node.node.topology) == _contents(self.topology)
+
+            await self.until(same)
         for member in self.cluster.auto_admins:
             assert member.service is not None
             assert _contents(member.service.topology) == _contents(self.topology)
@@ -191,6 +196,13 @@ def test_a_member_that_lost_its_disk_comes_back_as_another_and_counts_again(
     trimmed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a log that was trimmed, it gets the whole catalog from the leader."""
+    brought, put_in_place = [], Member._put_in_place
+
+    async def noticed(member: Member, snapshot: members_pb2.Snapshot) -> None:
+        brought.append(snapshot.position)
+        await put_in_place(member, snapshot)
+
+    monkeypatch.setattr(Member, "_put_in_place", noticed)
     if trimmed:
         monkeypatch.setattr(replicated_log, "SAVE_ENTRIES", 1)
         monkeypatch.setattr(replicated_log, "KEPT_ENTRIES", 1)
@@ -210,6 +222,7 @@ def test_a_member_that_lost_its_disk_comes_back_as_another_and_counts_again(
         await made.until(lambda: service.member.replica in service.member.voters)
         assert service.member.replica != before
         assert before not in service.member.voters
+        assert bool(brought) is trimmed
         await made.settled()
         made.check()
         await others[0].crash()  # from now on nothing is agreed on without the one that is new
