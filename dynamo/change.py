@@ -2,8 +2,9 @@
 
 Layout of version 1, little-endian: CRC-32 of all that follows (4 bytes), version (1), kind (1). Then, for a change,
 length of the key (2) and of the item before (4), key, item before and item after, as stored (`dynamo.codec`; before:
-nothing if there was no item; after: a tombstone if there is none). For a touch, the id of the index's table (8), then
-length (2) and bytes of each key. A number never changes its meaning.
+nothing if there was no item; after: a tombstone if there is none). For a change that was taken from another region,
+the stamp of the partition's clock when it was taken (8) comes before the lengths. For a touch, the id of the index's
+table (8), then length (2) and bytes of each key. A number never changes its meaning.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ from struct import Struct, error
 from typing import NamedTuple, TypeAlias
 from zlib import crc32
 
-from dynamo.codec import CorruptItem
+from dynamo.codec import CorruptItem, header_of
 
 VERSION = 1
-CHANGE, TOUCH = 1, 2
+CHANGE, TOUCH, TAKEN = 1, 2, 3
 
 _CRC = Struct("<I")
 _KIND = Struct("<BB")
 _LENGTHS = Struct("<HI")
 _INDEX = Struct("<Q")
+_CLOCK = Struct("<Q")
 _KEY = Struct("<H")
 _BODY = _CRC.size + _KIND.size
 
@@ -34,6 +36,14 @@ class Change(NamedTuple):
     """Empty: there was no item."""
     after: bytes
     """A tombstone: there is none."""
+    taken: int = 0
+    """The stamp of the partition's clock when it was taken from another region; 0: it was made here."""
+
+    @property
+    def clock(self) -> int:
+        """The partition's clock at the change. It rises with positions, as the stamps of other regions' writes do
+        not."""
+        return self.taken or header_of(self.after).stamp
 
 
 class Touch(NamedTuple):
@@ -49,10 +59,10 @@ class Touch(NamedTuple):
 ChangeRow: TypeAlias = Change | Touch
 
 
-def encode_change(key: bytes, before: bytes, after: bytes) -> bytes:
-    """The row of a write."""
-    lengths = _LENGTHS.pack(len(key), len(before))
-    return _checked(b"".join((_KIND.pack(VERSION, CHANGE), lengths, key, before, after)))
+def encode_change(key: bytes, before: bytes, after: bytes, taken: int = 0) -> bytes:
+    """The row of a write; `taken` as `Change` has it."""
+    head = _KIND.pack(VERSION, TAKEN) + _CLOCK.pack(taken) if taken else _KIND.pack(VERSION, CHANGE)
+    return _checked(b"".join((head, _LENGTHS.pack(len(key), len(before)), key, before, after)))
 
 
 def encode_touch(index_table: int, keys: Sequence[bytes]) -> bytes:
@@ -72,17 +82,21 @@ def decode_change(row: bytes) -> ChangeRow:
         raise CorruptItem(f"a change row of {len(row)} bytes") from cut
     if checksum != crc32(memoryview(row)[_CRC.size :]):
         raise CorruptItem(f"checksum mismatch in a change row of {len(row)} bytes")
-    if version != VERSION or kind not in (CHANGE, TOUCH):
+    if version != VERSION or kind not in (CHANGE, TOUCH, TAKEN):
         raise CorruptItem(f"a change row of version {version} and kind {kind} is unknown")
-    return _decode_change(row) if kind == CHANGE else _decode_touch(row)
+    return _decode_touch(row) if kind == TOUCH else _decode_change(row, kind)
 
 
-def _decode_change(row: bytes) -> Change:
-    key_length, before_length = _LENGTHS.unpack_from(row, _BODY)
-    key_at = _BODY + _LENGTHS.size
+def _decode_change(row: bytes, kind: int) -> Change:
+    at, taken = _BODY, 0
+    if kind == TAKEN:
+        (taken,) = _CLOCK.unpack_from(row, at)
+        at += _CLOCK.size
+    key_length, before_length = _LENGTHS.unpack_from(row, at)
+    key_at = at + _LENGTHS.size
     before_at = key_at + key_length
     after_at = before_at + before_length
-    return Change(row[key_at:before_at], row[before_at:after_at], row[after_at:])
+    return Change(row[key_at:before_at], row[before_at:after_at], row[after_at:], taken)
 
 
 def _decode_touch(row: bytes) -> Touch:

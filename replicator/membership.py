@@ -8,7 +8,6 @@ time has its own step here, each of which can be done any number of times, by an
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
@@ -31,8 +30,9 @@ from replicator.catalog import RegionCatalog
 from replicator.peers import PeerError, Peers
 from replicator.shared_settings import with_newer_settings
 
-LOST_LOOKS: Final = 5
-"""A region that answers, and so many times in a row has no table where it should, has lost or deleted it."""
+LOST_SECONDS: Final = 60.0
+"""A region that answers, and for so long has no table where it should, has lost it. Its entry is not one of a region
+that is to delete its table: should it turn up again, it is the region's own."""
 FORGET_SECONDS: Final = 30.0
 """A removed region that cannot be reached is shown as being deleted for so long."""
 
@@ -63,8 +63,8 @@ class Membership:
         self._items = items
         self._filled = filled
         self._cut_off = cut_off
-        self._lost: Counter[tuple[str, str, int]] = Counter()
         self._since: dict[tuple[str, str, int], float] = {}
+        self._troubles: dict[str, str] = {}
 
     # --- asked by other regions ---
 
@@ -219,12 +219,10 @@ class Membership:
     async def _look_for_lost(self, table: Table, entry: Replica, *, lost: bool) -> None:
         key = (table.name, entry.region, entry.since)
         if not lost:
-            self._lost.pop(key, None)
-            return
-        self._lost[key] += 1
-        if self._lost[key] >= LOST_LOOKS:
+            self._since.pop(key, None)
+        elif self._waited(table, entry, LOST_SECONDS):
             _log.error("region %s has no table %s any more: it is no replica from now on", entry.region, table.name)
-            await self._replace(table, entry, "DELETING")
+            await self._replace(table, entry, "CUT_OFF")
 
     async def _leave(self, table: Table) -> None:
         """Delete the table here if this region was removed from it."""
@@ -234,7 +232,9 @@ class Membership:
         try:
             await self._catalog.delete(table.name)
         except ApiError as error:
-            _log.info("table %s cannot be deleted yet: %s", table.name, error.message)
+            if self._troubles.get(table.name) != error.message:
+                _log.warning("table %s cannot be deleted: %s", table.name, error.message)
+            self._troubles[table.name] = error.message
             return
         _log.info("table %s is deleted: this region is no replica of it any more", table.name)
 

@@ -128,8 +128,9 @@ class Taken:
     ) -> None:
         match command:
             case RegionalCommand():
+                self._stamp = max(self._stamp, command.clock)
                 for row in command.rows:
-                    self._write(row.key, row.stored, row.old_size, position)
+                    self._write(row.key, row.stored, row.old_size, position, command.clock)
                 if command.position:
                     self.regional[command.source] = command.position
                     save_taken(self.batch, command.source, command.position)
@@ -174,12 +175,13 @@ class Taken:
         stored = self.batch.items[key] if key in self.batch.items else self._store.get(key)
         return stored or b""
 
-    def _write(self, key: bytes, written: bytes, old_size: int, position: int) -> None:
-        """Add an item's new state: stored bytes, or a tombstone."""
+    def _write(self, key: bytes, written: bytes, old_size: int, position: int, taken: int = 0) -> None:
+        """Add an item's new state: stored bytes, or a tombstone. `taken`: the clock's stamp if another region made
+        it."""
         if self.readers.follows or self.expiry is not None:
             before = self._before(key)
             if self.readers.follows:
-                self._change(position, encode_change(key, before, written))
+                self._change(position, encode_change(key, before, written, taken))
             if self.expiry is not None:
                 self.expiry.moved(self.batch, key, before, written)
         header = codec.header_of(written)

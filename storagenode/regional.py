@@ -70,6 +70,10 @@ class RegionalGround(Protocol):
         """Stamp above this from now on."""
         ...
 
+    def next_stamp(self, wall_ms: int) -> int:
+        """A stamp above all others of the partition."""
+        ...
+
 
 @dataclass(slots=True)
 class _Outcome:
@@ -141,7 +145,8 @@ class Regional:
             return Answer(reply, after)
         if write.position:
             self._in_flight[source] = (taken, position)
-        return Propose(encode_regional(source, taken, outcome.rows), reply)
+        clock = self._ground.next_stamp(wall_ms)
+        return Propose(encode_regional(source, taken, clock, outcome.rows), reply)
 
     def _take(self, rows: list[storage_pb2.RegionalRow], table: Table, position: int) -> _Outcome:
         """Put those rows in flight that win, in order, up to the first one that has to wait."""

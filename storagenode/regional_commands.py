@@ -3,9 +3,9 @@ region that is cut off.
 
 Layout, little endian, after one byte of format version and one byte of command (`commands`):
 
-* REGIONAL: life (8) and id (8) of the source partition, its position (8), number of rows (4); for each row length of
-  its key (2), length of the stored item (4), size of the item that was there (4), key and stored item (dynamo.codec, a
-  tombstone for a delete).
+* REGIONAL: life (8) and id (8) of the source partition, its position (8), the clock's stamp (8), number of rows (4);
+  for each row length of its key (2), length of the stored item (4), size of the item that was there (4), key and stored
+  item (dynamo.codec, a tombstone for a delete).
 * TOMBSTONES: number of rows (4); for each the stamp (8), length (2) and bytes of its row key.
 * CLOCK: stamp (8).
 * CUT_OFF: number of the region (2).
@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 REGIONAL, TOMBSTONES, CLOCK, CUT_OFF = 40, 41, 42, 43
 
 _FORMAT_VERSION: Final = 1
-_REGIONAL = struct.Struct("<BBQQQI")
+_REGIONAL = struct.Struct("<BBQQQQI")
 _ROW = struct.Struct("<HII")
 _TOMBSTONES = struct.Struct("<BBI")
 _TOMBSTONE = struct.Struct("<QH")
@@ -54,10 +54,12 @@ class Tombstone(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RegionalCommand:
-    """Changes of another region's partition that win here; everything up to `position` was looked at."""
+    """Changes of another region's partition that win here; everything up to `position` was looked at. `clock` is this
+    partition's own."""
 
     source: Source
     position: int
+    clock: int
     rows: tuple[RegionalRow, ...]
 
 
@@ -82,9 +84,9 @@ class CutOffCommand:
     number: int
 
 
-def encode_regional(source: Source, position: int, rows: Sequence[RegionalRow]) -> bytes:
+def encode_regional(source: Source, position: int, clock: int, rows: Sequence[RegionalRow]) -> bytes:
     """The payload of a REGIONAL entry."""
-    parts = [_REGIONAL.pack(_FORMAT_VERSION, REGIONAL, *source, position, len(rows))]
+    parts = [_REGIONAL.pack(_FORMAT_VERSION, REGIONAL, *source, position, clock, len(rows))]
     for row in rows:
         parts += (_ROW.pack(len(row.key), len(row.stored), row.old_size), row.key, row.stored)
     return b"".join(parts)
@@ -92,7 +94,7 @@ def encode_regional(source: Source, position: int, rows: Sequence[RegionalRow]) 
 
 def decode_regional(payload: bytes) -> RegionalCommand:
     """The inverse."""
-    _, _, life, partition, position, count = _REGIONAL.unpack_from(payload)
+    _, _, life, partition, position, clock, count = _REGIONAL.unpack_from(payload)
     rows, at = [], _REGIONAL.size
     for _ in range(count):
         key_length, stored_length, old_size = _ROW.unpack_from(payload, at)
@@ -100,7 +102,7 @@ def decode_regional(payload: bytes) -> RegionalCommand:
         stored_at = key_at + key_length
         at = stored_at + stored_length
         rows.append(RegionalRow(payload[key_at:stored_at], payload[stored_at:at], old_size))
-    return RegionalCommand(Source(life, partition), position, tuple(rows))
+    return RegionalCommand(Source(life, partition), position, clock, tuple(rows))
 
 
 def encode_tombstones(tombstones: Sequence[Tombstone]) -> bytes:

@@ -166,13 +166,13 @@ def _has_tombstones(store: Store) -> bool:
 
 
 def oldest_change_ms(store: Store, after: int) -> int:
-    """When the first change above a position was made, milliseconds since the epoch; 0: there is none. Raises
+    """When the first change above a position was made, or taken, milliseconds since the epoch; 0: there is none. Raises
     CorruptItem."""
     with closing(store.rows(layout.change_key(after + 1), layout.prefix_end(layout.CHANGE))) as rows:
         for _, value in rows:
             change = decode_change(value)
             if isinstance(change, Change):
-                return stamp_milliseconds(codec.header_of(change.after).stamp)
+                return stamp_milliseconds(change.clock)
     return 0
 
 

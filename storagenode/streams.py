@@ -122,7 +122,7 @@ def _first_change(store: Store, low: int, high: int) -> tuple[int, int] | None:
         for key, row in rows:
             change = decode_change(row)
             if not isinstance(change, Touch):
-                return layout.change_place(key)[0], stamp_milliseconds(codec.header_of(change.after).stamp)
+                return layout.change_place(key)[0], stamp_milliseconds(change.clock)
     return None
 
 
@@ -141,7 +141,7 @@ def _record(position: int, number: int, change: Change, table: Table, stream: St
         keys=dump(keys),
         old_image=old if shows_old else b"",
         new_image=new if shows_new else b"",
-        time_ms=stamp_milliseconds(header.stamp),
+        time_ms=stamp_milliseconds(change.clock),
         by_service=bool(header.flags & codec.WRITTEN_BY_SERVICE),
         size=item_size(keys) + shows_new * header.size + (codec.size_of(change.before) if shows_old else 0),
     )

@@ -11,6 +11,7 @@ ROWS = [
     (encode_change(b"key", b"before", b"after"), Change(b"key", b"before", b"after")),
     (encode_change(b"k" * 1_040, b"", b"x" * 100_000), Change(b"k" * 1_040, b"", b"x" * 100_000)),
     (encode_change(b"", b"b", b""), Change(b"", b"b", b"")),
+    (encode_change(b"key", b"before", b"after", 1 << 63), Change(b"key", b"before", b"after", 1 << 63)),
     (encode_touch(1 << 63, [b"a", b"", b"c" * 300]), Touch(1 << 63, (b"a", b"", b"c" * 300))),
     (encode_touch(7, []), Touch(7, ())),
 ]

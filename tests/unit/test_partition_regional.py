@@ -7,7 +7,8 @@ import pytest
 
 from cluster.wire import storage_pb2
 from dynamo import codec
-from dynamo.codec import make_stamp
+from dynamo.change import Change, decode_change
+from dynamo.codec import make_stamp, stamp_milliseconds
 from dynamo.regions import AHEAD_MS_MAX, OWN
 from dynamo.table import Index, KeySchema
 from dynamo.values import dump
@@ -15,6 +16,7 @@ from storagenode.change_readers import region_fill, region_reader
 from storagenode.partition import Answer, Partition
 from storagenode.regional import AHEAD, LATE_MS_MAX, load_taken
 from storagenode.regional_commands import Source, Tombstone, encode_clock, encode_cut_off, encode_tombstones
+from storagenode.storage import layout
 from tests.unit.partition_samples import NOW_MS, TABLE, Leader, item, key
 from tests.unit.regional_samples import EAST, SOUTH, WEST, append, global_table, row, take, tombstones
 
@@ -243,6 +245,22 @@ def test_a_region_that_is_cut_off_holds_nothing_back_and_stays_so_after_a_restar
         assert partition.readers.cut_off == {2}
     append(east, east.partition.propose_schema(msgspec.structs.replace(TABLES[EAST], schema_version=2)))
     assert set(east.partition.readers.positions) == {region_reader(3)}
+
+
+def test_what_was_taken_late_stands_in_the_order_of_this_partitions_clock(east: Leader) -> None:
+    """Streams find times by halving, and trim by them: a change of hours ago must not look like one."""
+    old = make_stamp(NOW_MS - 7_200_000, 0)
+    east.put(item("a", 2))
+    take(east, [row(KEY, body(), old, WEST, 1)], 1)
+    east.put(item("a", 3))
+    east.apply()
+    found = east.store.rows(layout.CHANGE, layout.prefix_end(layout.CHANGE))
+    changes = [change for _, value in found if isinstance(change := decode_change(value), Change)]
+    assert len(changes) == 3
+    clocks = [change.clock for change in changes]
+    assert clocks == sorted(clocks)
+    assert stamp_milliseconds(clocks[1]) >= NOW_MS
+    assert codec.header_of(changes[1].after).stamp == old
 
 
 def test_the_clock_moves_on_by_an_entry(east: Leader) -> None:
