@@ -22,6 +22,7 @@ class StorageNodeMetrics(Collector):
         """The families."""
         node = self._node
         replicas = list(node.replicas)
+        yield _info(node)
         yield _gauge("replicas", "Replicas on this node.", len(replicas))
         yield _gauge("leaders", "Replicas that lead.", sum(hosted.replica.role == "leader" for hosted in replicas))
         yield _gauge("leaders_serving", "Replicas that lead and serve.", sum(hosted.serving for hosted in replicas))
@@ -80,6 +81,16 @@ class StorageNodeMetrics(Collector):
         yield _counter("stores_compacted", "Files replaced by their compact copy.", node.snapshots.compacted)
         yield _counter("elections_won", "Times a replica here became leader.", node.elections_won)
         yield _counter("requests", "Requests from routers.", node.requests)
+
+
+def _info(node: StorageNode) -> GaugeMetricFamily:
+    """Always 1; its labels say where the node is, to be joined to other metrics by their instance."""
+    settings = node.settings
+    family = GaugeMetricFamily(
+        "trizone_storagenode_info", "Who this node is and where.", labels=("name", "zone", "region")
+    )
+    family.add_metric((settings.name, settings.zone, settings.region), 1)
+    return family
 
 
 def _snapshot_metrics(node: StorageNode) -> Iterable[Metric]:
