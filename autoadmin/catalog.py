@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -11,6 +11,7 @@ from cluster.topology import (
     CatalogTable,
     CatalogUpdate,
     CatalogUser,
+    MembershipChange,
     NodePlace,
     Partition,
     PartitionState,
@@ -333,12 +334,27 @@ def _tables_of(table: Table) -> set[int]:
 
 
 def _dropped(topology: Topology, tables: Collection[int], version: int) -> tuple[Partition, ...]:
-    """Orders to drop the replicas of all partitions of these tables."""
+    """Orders to drop the replicas of all partitions of these tables, those included that were to be dropped anyway."""
     return tuple(
-        replace(partition, state=PartitionState.DROPPED, version=version)
+        replace(
+            partition,
+            state=PartitionState.DROPPED,
+            replicas=(*partition.replicas, *_ordered(topology, partition)),
+            leaving=(),
+            dropping=(),
+            change=MembershipChange.NONE,
+            version=version,
+        )
         for table in sorted(tables)
         for partition in topology.partitions_of(table)
     )
+
+
+def _ordered(topology: Topology, partition: Partition) -> Iterator[ReplicaPlace]:
+    """The replicas of which there are orders, as places."""
+    for order in partition.dropping:
+        node = topology.nodes.get(order.node)
+        yield ReplicaPlace(order.replica, order.node, "" if node is None else node.zone)
 
 
 def without_table(catalog: Catalog, name: str) -> Change:
@@ -394,11 +410,12 @@ def without_replicas(catalog: Catalog, replicas: Collection[int]) -> Change | No
     version = catalog.topology.version + 1
     shorter, done = [], []
     for partition in catalog.topology.partitions.values():
-        left = partition.replicas
+        left, orders = partition.replicas, partition.dropping
         if partition.state is PartitionState.DROPPED:
             left = tuple(place for place in left if place.replica not in replicas)
-        orders = tuple(order for order in partition.dropping if order.replica not in replicas)
-        if not left and not orders:
+        else:
+            orders = tuple(order for order in orders if order.replica not in replicas)
+        if not left:
             done.append(partition.id)
         elif (left, orders) != (partition.replicas, partition.dropping):
             shorter.append(replace(partition, replicas=left, dropping=orders, version=version))

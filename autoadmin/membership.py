@@ -137,7 +137,7 @@ def without_nodes(catalog: Catalog, nodes: Collection[int]) -> Change | None:
     shorter, done = [], []
     for partition in topology.partitions.values():
         after = _without_nodes(partition, {node.id for node in gone})
-        if after.state is PartitionState.DROPPED and not after.replicas and not after.dropping:
+        if after.state is PartitionState.DROPPED and not after.replicas:
             done.append(partition.id)
         elif after != partition:
             shorter.append(replace(after, version=version))

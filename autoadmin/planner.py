@@ -118,7 +118,6 @@ def _dropped(wanted: Topology, seen: View) -> frozenset[int]:
     for partition in wanted.partitions.values():
         if partition.state is PartitionState.DROPPED:
             ordered.update(place.replica for place in partition.replicas)
-            ordered.update(order.replica for order in partition.dropping)
     return frozenset(ordered & dropped) | carried_out(wanted, seen)
 
 

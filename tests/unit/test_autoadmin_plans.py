@@ -502,3 +502,20 @@ def test_leaders_gather_when_the_setting_says_so() -> None:
 def _hinted(catalog: Catalog) -> set[int]:
     partitions = catalog.topology.partitions.values()
     return {place.node for partition in partitions if (place := partition.replica(partition.preferred_leader))}
+
+
+def test_a_table_deleted_while_replicas_are_to_be_dropped_takes_these_with_it() -> None:
+    scene = Scene(nodes(2), 1)
+    partition = scene.partition()
+    spare = next(n for n in (1, 2) if partition.replica_on(n) is None)
+    object.__setattr__(partition, "dropping", (DropOrder(400, spare, 3),))
+    scene.catalog = scene.catalog.after(without_table(scene.catalog, "orders"))
+    held = {place.node: place.replica for place in scene.partition().replicas}
+    assert held[spare] == 400
+    assert len(held) == 4
+    for node, replica in held.items():
+        scene.report([node], LAST_REPORT, dropped_replicas=[replica])
+    (forget,) = plan(scene.catalog.topology, scene.view, LAST_REPORT, RULES)
+    change = perform(forget, scene.catalog)
+    assert change is not None
+    assert dict(scene.catalog.after(change).topology.partitions) == {}
