@@ -9,17 +9,15 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-import os
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-# What gRPC's core would write to stderr by itself is reported here as errors.
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+# First, for it tells gRPC's core to be silent before that is loaded.
+from cluster.grpc_security import Caller, Gate, Security, secure_channel, server_credentials  # isort: split
 
 import grpc
 from grpc import aio
 
-from cluster.grpc_security import Caller, Gate, Security, secure_channel, server_credentials
 from cluster.transport import Handlers, Server, Stream, StreamHandler, TransportError, UnaryHandler
 
 MESSAGE_BYTES_MAX = 32 << 20

@@ -6,8 +6,6 @@ A broken set of files never replaces a good one. Wrong files at the start are a 
 from __future__ import annotations
 
 import logging
-import os
-import ssl
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,13 +17,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from cryptography.x509.oid import ExtensionOID
 
 from cluster.access import CLUSTER_ID, internal_name
-from cluster.settings import SettingsError
+from cluster.https import TlsError, file_times, read_or_tell
+
+__all__ = ["Credentials", "Material", "TlsError", "TlsFiles", "alternative_names"]
 
 _log = logging.getLogger(__name__)
-
-
-class TlsError(SettingsError):
-    """Files that cannot be used; the text is one plain sentence."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +81,7 @@ class Credentials:
         return self._material
 
     def _load(self, serial: int) -> Material:
-        certificate, key, authorities = (_read(path) for path in self._files.paths())
+        certificate, key, authorities = (read_or_tell(path) for path in self._files.paths())
         own, trusted = (
             _certificates(certificate, self._files.certificate),
             _certificates(authorities, self._files.authorities),
@@ -98,66 +94,11 @@ class Credentials:
         return Material(certificate, key, authorities, serial)
 
 
-class HttpsContext:
-    """What a server shows to clients of HTTPS. `context` stays the same object; new connections see new files."""
-
-    def __init__(self, certificate: str, key: str) -> None:
-        """Read the files. Raises TlsError."""
-        self._paths = (certificate, key)
-        self._seen = _times(self._paths)
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
-        self.context.set_alpn_protocols(["http/1.1"])
-        _load_chain(self.context, *self._paths)
-
-    def refresh(self) -> None:
-        """Look at the files. What is broken changes nothing."""
-        times = _times(self._paths)
-        if times == self._seen:
-            return
-        self._seen = times
-        try:
-            _load_chain(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), *self._paths)
-            _load_chain(self.context, *self._paths)
-            _log.info("the certificate for HTTPS was read anew", extra={"file": self._paths[0]})
-        except TlsError as error:
-            _log.error("the old certificate for HTTPS stays in use: %s", error)
-
-
-def _load_chain(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    for path in (certificate, key):
-        _read(path)
-    try:
-        context.load_cert_chain(certificate, key)
-    except (ssl.SSLError, OSError) as error:
-        raise TlsError(f"{certificate} and {key} are no certificate with its private key.") from error
-
-
 # --- files ---
 
 
 def _signature(files: TlsFiles) -> tuple[object, ...]:
-    return _times(files.paths())
-
-
-def _times(paths: Sequence[str]) -> tuple[object, ...]:
-    """Changes when one of the files is replaced or written."""
-    found: list[object] = []
-    for path in paths:
-        try:
-            status = os.stat(path)
-            found.append((status.st_ino, status.st_size, status.st_mtime_ns))
-        except OSError:
-            found.append(None)
-    return tuple(found)
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError as error:
-        raise TlsError(f"Cannot read {path}: {error.strerror}.") from error
+    return file_times(files.paths())
 
 
 def _certificates(content: bytes, path: str) -> list[x509.Certificate]:

@@ -233,7 +233,7 @@ class Connection(asyncio.Protocol):
         """The client sends no more: answer what it asked, then close."""
         self._ended = True
         self._stopping = True
-        return bool(self._pending)
+        return bool(self._pending) and not self._secure  # with TLS there is no half of a connection
 
     def pause_writing(self) -> None:
         """The client does not take its answers: read no more from it."""
@@ -424,7 +424,9 @@ class Connection(asyncio.Protocol):
         """The last answer is written."""
         assert self._transport is not None
         if exchange.unread and not self._ended:
-            self._transport.write_eof()
+            # TLS has no half-closed connections: there the client closes once it has read the answer, or `look` does.
+            if not self._secure:
+                self._transport.write_eof()
         else:
             self._transport.close()
 

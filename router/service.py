@@ -8,8 +8,10 @@ import ipaddress
 import os
 import socket
 from collections.abc import Iterable
+from typing import Any
 
 from cluster.clock import Clock
+from cluster.https import HANDSHAKE_SECONDS, HttpsContext
 from cluster.random_source import RandomSource
 from cluster.requests.executor import Executor
 from cluster.sealing import Keyring
@@ -27,6 +29,8 @@ from router.model import targets
 from router.operations import REGISTRY
 
 BACKLOG = 1_024
+REFRESH_SECONDS = 1.0
+"""How often it is looked whether there is a new certificate."""
 FINISH_SECONDS = 4.0
 """How long requests under way may take once the router is told to stop."""
 
@@ -90,6 +94,10 @@ class Router:
             bodies_max=settings.bodies_max,
             limits=self.limits,
         )
+        self._https = (
+            HttpsContext(settings.https_certificate, settings.https_key) if settings.https_certificate else None
+        )
+        self._refreshing: asyncio.Task[None] | None = None
         self._listeners: list[asyncio.Server] = []
         self.address = ""
 
@@ -127,11 +135,19 @@ class Router:
             self.catalog.start()
             await self.catalog.ready()
             loop = asyncio.get_running_loop()
-            self._listeners = [await loop.create_server(self._http, sock=each, backlog=BACKLOG) for each in bound]
+            security: dict[str, Any] = {}
+            if self._https is not None:
+                security = {"ssl": self._https.context, "ssl_handshake_timeout": HANDSHAKE_SECONDS}
+                self._refreshing = asyncio.create_task(_refresh(self._https))
+            self._listeners = [
+                await loop.create_server(self._http, sock=each, backlog=BACKLOG, **security) for each in bound
+            ]
             sockets.pop_all()
 
     async def stop(self) -> None:
         """Take no more requests, finish those under way, and end."""
+        if self._refreshing is not None:
+            self._refreshing.cancel()
         for listener in self._listeners:
             listener.close()
         self._listeners = []
@@ -139,6 +155,13 @@ class Router:
         await self._gateway.close()
         await self.executor.close()
         await self.catalog.close()
+
+
+async def _refresh(https: HttpsContext) -> None:
+    """Look at the certificate's files now and then."""
+    while True:
+        await asyncio.sleep(REFRESH_SECONDS)
+        https.refresh()
 
 
 async def _bind(address: str, *, shared: bool) -> socket.socket:
