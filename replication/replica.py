@@ -214,6 +214,15 @@ class Replica(Elections):
         """Whether the membership in force, as far as is known here, stays in force."""
         return self._history.position <= self.commit
 
+    @property
+    def committed_membership(self) -> Membership:
+        """The last one that is known to be committed."""
+        return self._history.at(self.commit)
+
+    def epoch_at(self, position: int) -> int | None:
+        """The epoch of an entry of the log, or of what it stands on; None of others."""
+        return self._log.epoch_at(position)
+
     def membership_at(self, position: int) -> Membership:
         """The membership in force after this position of the log, which is not before its beginning."""
         return self._history.at(position)

@@ -4,6 +4,7 @@ received."""
 from __future__ import annotations
 
 from cluster.wire import replication_pb2
+from replication.membership import UNKNOWN, Membership
 from replication.messages import Append
 from storagenode.log.records import frame_entries, parse_entries
 
@@ -20,6 +21,8 @@ def append_to_wire(partition: int, append: Append) -> replication_pb2.Append:
         commit=append.commit,
         entries=frame_entries(partition, append.entries),
         lowest=append.lowest,
+        membership=append.membership.encode() if append.lowest else b"",
+        held=append.held,
     )
 
 
@@ -34,4 +37,6 @@ def append_from_wire(append: replication_pb2.Append) -> Append:
         parse_entries(append.entries, append.partition),
         append.commit,
         append.lowest,
+        Membership.decode(append.membership) if append.membership else UNKNOWN,
+        append.held,
     )

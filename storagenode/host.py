@@ -60,6 +60,10 @@ class Host(Protocol):
         """Leadership was gained or lost, or another leader is known."""
         ...
 
+    def members_changed(self, hosted: HostedReplica) -> None:
+        """The partition has other members, or voters, than before."""
+        ...
+
     def committed(self, hosted: HostedReplica) -> None:
         """The leader's commit position moved."""
         ...

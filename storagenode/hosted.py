@@ -54,7 +54,8 @@ WriteResult: TypeAlias = Result | storage_pb2.Failure
 class HostedReplica:
     """One replica of a partition on this node.
 
-    `nodes` maps the replica ids of all members to their nodes (0: not known yet), `others` those of the other members.
+    `nodes` maps replica ids to nodes, as far as is known: of members, and of others that may still say something. It is
+    shared with the replica's contact. A log replica has an empty store, and refuses all requests: it knows no schema.
     """
 
     def __init__(
@@ -65,7 +66,6 @@ class HostedReplica:
         replica: Replica,
         store: Store,
         nodes: dict[int, int],
-        others: dict[int, int],
     ) -> None:
         self.partition_id = partition_id
         self.table_id = table_id
@@ -73,7 +73,6 @@ class HostedReplica:
         self.replica = replica
         self.store = store
         self.nodes = nodes
-        self._others = others  # shared with the replica's contact
         self._host = host
         self.partition = self._make_partition()
         self.wanted_schema: Table | None = None
@@ -306,14 +305,19 @@ class HostedReplica:
         self.perform(self.replica.propose(payloads, self._host.clock.boottime()))
 
     def learn(self, table_id: int, nodes: dict[int, int]) -> None:
-        """Where the catalog says that the members are. It says nothing of who the members are: that is the log's."""
+        """Where the catalog says that replicas are. It says nothing of who the members are: that is the log's."""
         if table_id != self.table_id:
             self.table_id, self.usage = table_id, self._host.usages.of(table_id)
-        for replica, node in nodes.items():
-            if replica in self.nodes:
-                self.nodes[replica] = node
-            if replica in self._others:
-                self._others[replica] = node
+        self.nodes.update(nodes)
+
+    def heard_from(self, replica: int, node: int) -> None:
+        """Something came from another replica of the partition, which may be of a membership not known here."""
+        if self.nodes.get(replica) != node:
+            self.nodes[replica] = node
+
+    def node_of(self, replica: int) -> int:
+        """The node that holds it, 0 if that is not known."""
+        return self.nodes.get(replica, 0)
 
     def drop(self) -> None:
         """The replica goes: nothing more is answered or sent."""
@@ -380,10 +384,14 @@ class HostedReplica:
         if (covered := effects.covered) is not None:
             log = host.log.restart_partition if covered.restarts else host.log.append_snapshot
             log(self.partition_id, covered.epoch, covered.position)
+            if covered.restarts and covered.membership.voters:
+                host.log.append_membership(self.partition_id, covered.position, covered.membership.encode())
         if effects.append:
             host.log.append_entries(self.partition_id, effects.append, framed)
             last = effects.append[-1]
             host.flusher.appended(self, last.position, last.epoch)
+        if effects.membership_changed:
+            self._members_changed()
         for message in effects.send_at_once:
             host.send(self, message)
         for peer in effects.wake_peers:
@@ -402,6 +410,12 @@ class HostedReplica:
             self._commit_told = self.replica.commit
             host.committed(self)
         host.watch(self)
+
+    def _members_changed(self) -> None:
+        for member in self.replica.membership.members:
+            if member.node:
+                self.nodes.setdefault(member.replica, member.node)
+        self._host.members_changed(self)
 
     def _after_flush(self, messages: tuple[Message, ...]) -> None:
         def leave() -> None:
@@ -493,13 +507,16 @@ class HostedReplica:
                 responder.refuse(self._refusal(Refusal.NOT_LEADER))
 
     def others_heard(self, leads: Mapping[int, LeaderBeats]) -> list[int]:
-        """The other members whose nodes have ever answered a beat, the last one first."""
-        heard = {replica: leads[node].last_answer_at for replica, node in self._others.items() if node in leads}
+        """The other replicas that can lead, whose nodes have ever answered a beat, the last one first."""
+        others = [replica for replica in self.replica.heirs if replica != self.replica.replica]
+        at = {replica: leads.get(self.node_of(replica)) for replica in others}
+        heard = {replica: beats.last_answer_at for replica, beats in at.items() if beats is not None}
         return sorted((replica for replica in heard if heard[replica] > NEVER), key=lambda replica: -heard[replica])
 
     def replica_on(self, node: int) -> int | None:
         """The id of the member that `node` holds."""
-        return next((replica for replica, at in self.nodes.items() if at == node), None)
+        members = self.replica.membership.members
+        return next((member.replica for member in members if self.node_of(member.replica) == node), None)
 
     @property
     def waiting(self) -> int:

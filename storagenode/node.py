@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +24,7 @@ from cluster.executor import Executor
 from cluster.random_source import RandomSource
 from cluster.requests.executor import Executor as RequestExecutor
 from cluster.settings import StorageNodeSettings
-from cluster.topology import CatalogUpdate, NodePlace, PartitionState, Topology, UpdateRefused
+from cluster.topology import CatalogUpdate, NodePlace, Topology, UpdateRefused
 from cluster.transport import Handlers, Server, Stream, Transport
 from cluster.wire import common_pb2, node_pb2, storage_pb2
 from replication.effects import Fetch
@@ -41,11 +41,13 @@ from storagenode.links import METHOD as PEER_METHOD
 from storagenode.links import PeerLink
 from storagenode.log.errors import LogCorrupt, LogError, LogTrimmed
 from storagenode.log.node_log import FULL_ERRORS, NodeLog
+from storagenode.membership_driver import MembershipDriver
 from storagenode.peers import Peers
 from storagenode.propagation import NodeCatalog, Propagation
 from storagenode.regions import Regions
 from storagenode.repair import Repairs
 from storagenode.replicas import Replicas
+from storagenode.reports import dropped_replicas, replica_report
 from storagenode.requests import Connection, Responder
 from storagenode.scrub import METHOD as SUMS_METHOD
 from storagenode.scrub import Scrub
@@ -209,6 +211,7 @@ class StorageNode:
                     StreamTrimming(self, self.settings.stream_retention).run(),
                     TimeToLive(self, self.settings.ttl_sweep_interval).run(),
                     self.settling.run(),
+                    MembershipDriver(self).run(),
                     self.regions.run(),
                     self.snapshots.run(),
                     self.scrub.run(),
@@ -318,10 +321,17 @@ class StorageNode:
         if link is not None:
             link.wake(hosted, peer)
 
+    def members_changed(self, hosted: HostedReplica) -> None:
+        """Tell auto-admin, and new voters at once that they are to confirm the leader's lease."""
+        self.session.changed()
+        if hosted.replica.role == "leader":
+            self.peers.beat()
+
     def committed(self, hosted: HostedReplica) -> None:
         """The next beats tell how far the leader's log is committed."""
-        for replica, node in hosted.nodes.items():
-            if replica != hosted.replica.replica and node in self.peers.leads:
+        for member in hosted.replica.membership.members:
+            node = hosted.node_of(member.replica)
+            if node in self.peers.leads:
                 self.peers.leads[node].commit_moved(hosted.partition_id, hosted.replica.commit)
 
     def role_changed(self, hosted: HostedReplica) -> None:
@@ -491,8 +501,8 @@ class StorageNode:
             catalog_version=0 if self._catalog_gap else self.topology.version,
             pid=os.getpid(),
             disk_free=self.disk_free,
-            replicas=[_replica_report(hosted, self.propagation.filled(hosted)) for hosted in self.replicas],
-            dropped_replicas=self._dropped(),
+            replicas=[replica_report(hosted, self.propagation.filled(hosted)) for hosted in self.replicas],
+            dropped_replicas=dropped_replicas(self.topology, self.identity.node, self.replicas.holds),
             heard_nodes=self._heard(),
         )
 
@@ -511,16 +521,6 @@ class StorageNode:
             address=self.address,
             metrics=self._metrics_address,
         )
-
-    def _dropped(self) -> list[int]:
-        """Replicas that were ordered to be dropped here and are not here (any more)."""
-        node = self.identity.node
-        return [
-            place.replica
-            for partition in self.topology.partitions_on(node)
-            if partition.state is PartitionState.DROPPED and self.replicas.get(partition.id) is None
-            if (place := partition.replica_on(node)) is not None
-        ]
 
     # --- what it serves ---
 
@@ -570,20 +570,3 @@ _NO_SUCH_PARTITION = common_pb2.Refusal(reason=common_pb2.Refusal.NO_SUCH_PARTIT
 
 def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
-
-
-def _replica_report(hosted: HostedReplica, filled: Iterable[int]) -> node_pb2.ReplicaReport:
-    replica, applied = hosted.replica, hosted.partition.applied
-    return node_pb2.ReplicaReport(
-        partition=hosted.partition_id,
-        replica=replica.replica,
-        role=replica.role,
-        epoch=replica.epoch,
-        leader_replica=replica.leader,
-        position=replica.last_position,
-        applied=applied.position,
-        items=applied.items,
-        size=applied.size,
-        serving=hosted.serving,
-        filled_indexes=sorted(filled),
-    )

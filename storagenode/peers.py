@@ -247,7 +247,7 @@ class Peers:
         elif content == "beat":
             self._take_beat(frame, outbox)
         elif content == "votes":
-            self._take_votes(frame)
+            self._take_votes(frame.votes, frame.from_node)
 
     def _take_appends(self, frame: replication_pb2.PeerFrame, outbox: Outbox) -> None:
         batch = InboundBatch(outbox, self.frame(frame.from_node), frame.appends.sequence, len(frame.appends.appends))
@@ -256,6 +256,7 @@ class Peers:
             if hosted is None:
                 batch.reply(append.partition, None)
             else:
+                hosted.heard_from(append.from_replica, frame.from_node)
                 hosted.step_append(append_from_wire(append), append.entries, partial(batch.reply, append.partition))
 
     def _take_beat(self, frame: replication_pb2.PeerFrame, outbox: Outbox) -> None:
@@ -275,18 +276,18 @@ class Peers:
             if (hosted := self._host.hosted(partition)) is not None:
                 hosted.perform(hosted.replica.leader_gone(epoch, self._host.clock.boottime()))
 
-    def _take_votes(self, frame: replication_pb2.PeerFrame) -> None:
-        votes = frame.votes
+    def _take_votes(self, votes: replication_pb2.Votes, node: int) -> None:
         for request in votes.requests:
-            self._step(request.partition, convert.vote_request_from_wire(request))
+            self._step(request.partition, convert.vote_request_from_wire(request), node)
         for reply in votes.replies:
-            self._step(reply.partition, convert.vote_reply_from_wire(reply))
+            self._step(reply.partition, convert.vote_reply_from_wire(reply), node)
         for order in votes.hand_overs:
-            self._step(order.partition, convert.hand_over_from_wire(order))
+            self._step(order.partition, convert.hand_over_from_wire(order), node)
 
-    def _step(self, partition: int, message: Message) -> None:
+    def _step(self, partition: int, message: Message, node: int) -> None:
         hosted = self._host.hosted(partition)
         if hosted is not None:
+            hosted.heard_from(message.sender, node)
             hosted.step(message)
         elif len(self._early_votes) < EARLY_VOTES_MAX:
             # A new partition's first candidate may be faster than the order to open the replica here.

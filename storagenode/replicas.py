@@ -20,16 +20,21 @@ from replication.contact import NodeContact
 from replication.effects import HardState
 from replication.lease import NEVER
 from replication.log import LogSummary
-from replication.membership import Membership
+from replication.membership import UNKNOWN, Member, Membership
 from replication.replica import Replica
 from replication.timing import Timing
 from storagenode.hosted import Host, HostedReplica
 from storagenode.log.errors import LogBroken, LogCorrupt
 from storagenode.log.node_log import RecoveredReplica
+from storagenode.membership_steps import may_drop
 from storagenode.peers import Peers
 from storagenode.snapshots.folder import SnapshotFolder
-from storagenode.snapshots.recovering import log_summary, restore_state
+from storagenode.snapshots.recovering import founding_membership, log_summary, restore_state
+from storagenode.storage.memory_store import MemoryStore
 from storagenode.storage.store import Store, StoreBroken, Stores
+
+FIRST_VERSION = 1
+"""Of the membership that a partition begins with."""
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +47,7 @@ class _Origin:
     hard_state: HardState
     log: LogSummary
     is_new: bool
+    log_only: bool = False
 
 
 class Replicas:
@@ -67,7 +73,9 @@ class Replicas:
         self._timing = timing
         self._random = random
         self._hosted: dict[int, HostedReplica] = {}
-        self._changing: set[int] = set()
+        self._changing: dict[int, int] = {}
+        """Partition → replica that is just being opened or dropped."""
+        self._topology = Topology()
         self.before_drop: Callable[[], Awaitable[object]] = _at_once
         """Waited for before a replica goes."""
 
@@ -83,14 +91,20 @@ class Replicas:
     def recover(self, found: RecoveredReplica, topology: Topology) -> None:
         """Bring one replica back. Blocks."""
         summary = log_summary(found)
-        origin = _Origin(Membership.decode(found.membership), found.hard_state, summary, is_new=False)
+        membership = founding_membership(found)
+        place = topology.partition(found.partition)
+        log_only = any(each.is_log_only(found.replica) for each in [membership, *dict(summary.memberships).values()])
+        log_only = log_only or _is_log_only(place, found.replica)
+        origin = _Origin(membership, found.hard_state, summary, is_new=False, log_only=log_only)
+        if log_only:
+            self._add(found.partition, found.replica, place, origin, MemoryStore())
+            return
         store = self._open_store(found.partition, found.replica)
         try:
             restore_state(self._snapshots, self._stores, found, summary.first_position, store)
         except BaseException:
             store.close()
             raise
-        place = topology.partition(found.partition)
         self._add(found.partition, found.replica, place, origin, store)
 
     def _open_store(self, partition: int, replica: int) -> Store:
@@ -105,50 +119,69 @@ class Replicas:
 
     def follow(self, partition: Partition, topology: Topology) -> None:
         """Do what the catalog says of this partition, if anything is left to do."""
-        place = partition.replica_on(self._node)
+        self._topology = topology
+        place = self._place(partition)
         hosted = self._hosted.get(partition.id)
         if hosted is not None:
             hosted.learn(partition.table, {member.replica: member.node for member in partition.replicas})
             if (table := topology.table(partition.table)) is not None:
                 hosted.want_schema(table)
-        if place is None or partition.id in self._changing:
+        if partition.id in self._changing:
             return
-        if partition.state is PartitionState.ACTIVE and hosted is None:
-            self._changing.add(partition.id)
-            self._host.start_work(self._open(partition, place, topology))
-        elif partition.state is PartitionState.DROPPED and hosted is not None and _is_meant(hosted, partition, place):
-            self._changing.add(partition.id)
+        if hosted is not None and _is_to_go(hosted, partition, place):
+            self._changing[partition.id] = hosted.replica.replica
             self._host.start_work(self._drop(hosted))
+        elif hosted is None and place is not None and partition.state is PartitionState.ACTIVE:
+            self._changing[partition.id] = place.replica
+            self._host.start_work(self._open(partition, place, topology))
+
+    def _place(self, partition: Partition) -> ReplicaPlace | None:
+        """The replica that is to be on this node: the newest, should there be one after another."""
+        places = [place for place in partition.replicas if place.node == self._node]
+        return max(places, key=lambda place: place.replica, default=None)
+
+    def holds(self, partition: int, replica: int) -> bool:
+        """Whether this very replica is here, or is just being opened or dropped."""
+        hosted = self._hosted.get(partition)
+        return self._changing.get(partition) == replica or (hosted is not None and hosted.replica.replica == replica)
+
+    def _changed(self, partition_id: int) -> None:
+        """What was under way is done; the catalog may say more by now."""
+        del self._changing[partition_id]
+        if (latest := self._topology.partition(partition_id)) is not None:
+            self.follow(latest, self._topology)
 
     async def _open(self, partition: Partition, place: ReplicaPlace, topology: Topology) -> None:
-        membership = Membership(tuple(member.replica for member in partition.replicas), partition.membership_version)
-        store = await self._executor.run(partial(self._open_store, partition.id, place.replica))
-        if applied := store.applied().position:
-            store.close()
-            raise LogBroken(
-                f"the log holds nothing of partition {partition.id}, but position {applied} was applied, so that the "
-                f"log is lost: {LogCorrupt.REMEDY}"
-            )
+        founds = place.replica in partition.founders
+        membership = _founders(partition) if founds else UNKNOWN
+        store = MemoryStore() if place.log_only else await self._opened(partition.id, place.replica)
         log = self._host.log
         log.open_partition(partition.id, place.replica)
-        log.append_membership(partition.id, membership.version, membership.encode())
+        if founds:
+            log.append_membership(partition.id, 0, membership.encode())
         durable = asyncio.Event()
         self._host.flusher.after_flush(durable.set)
         await durable.wait()
-        hosted = self._add(
-            partition.id,
-            place.replica,
-            partition,
-            _Origin(membership, HardState(0, 0), LogSummary(), is_new=True),
-            store,
-        )
-        self._changing.discard(partition.id)
+        origin = _Origin(membership, HardState(0, 0), LogSummary(), is_new=True, log_only=place.log_only)
+        hosted = self._add(partition.id, place.replica, partition, origin, store)
         if (table := topology.table(partition.table)) is not None:
             hosted.want_schema(table)
         self._peers.opened(hosted)
-        if partition.preferred_leader in (0, place.replica):
+        if founds and partition.preferred_leader in (0, place.replica):
             hosted.perform(hosted.replica.stand(self._host.clock.boottime()))
         self._host.role_changed(hosted)
+        self._changed(partition.id)
+
+    async def _opened(self, partition: int, replica: int) -> Store:
+        """The store of a new replica. Raises LogBroken if it is an old one."""
+        store = await self._executor.run(partial(self._open_store, partition, replica))
+        if applied := store.applied().position:
+            store.close()
+            raise LogBroken(
+                f"the log holds nothing of partition {partition}, but position {applied} was applied, so that the "
+                f"log is lost: {LogCorrupt.REMEDY}"
+            )
+        return store
 
     async def _drop(self, hosted: HostedReplica) -> None:
         # The order first: were it forgotten in a crash, the older one to hold a replica would be followed once more.
@@ -160,18 +193,17 @@ class Replicas:
         self._host.flusher.after_flush(durable.set)
         await durable.wait()
         hosted.store.close()
-        await self._executor.run(partial(self._stores.retire, hosted.partition_id, hosted.replica.replica))
-        await self._executor.run(partial(self._snapshots.remove_all, hosted.partition_id, hosted.replica.replica))
-        self._changing.discard(hosted.partition_id)
+        if not hosted.replica.log_only:
+            await self._executor.run(partial(self._stores.retire, hosted.partition_id, hosted.replica.replica))
+            await self._executor.run(partial(self._snapshots.remove_all, hosted.partition_id, hosted.replica.replica))
         self._host.role_changed(hosted)
+        self._changed(hosted.partition_id)
 
     def _add(
         self, partition_id: int, replica_id: int, partition: Partition | None, origin: _Origin, store: Store
     ) -> HostedReplica:
         nodes = {} if partition is None else {member.replica: member.node for member in partition.replicas}
-        for voter in origin.membership.voters:
-            nodes.setdefault(voter, self._node if voter == replica_id else 0)
-        others = {voter: node for voter, node in nodes.items() if voter != replica_id}
+        nodes[replica_id] = self._node
         now = self._host.clock.boottime()
         replica = Replica(
             replica=replica_id,
@@ -183,10 +215,13 @@ class Replicas:
             applied=store.applied().position,
             now=now,
             restarted_at=NEVER if origin.is_new else now,
-            contact=NodeContact(partition_id, others, self._peers.leads, self._peers.follows),
+            contact=NodeContact(partition_id, nodes, self._peers.leads, self._peers.follows),
+            log_only=origin.log_only,
         )
+        for member in replica.membership.members:
+            nodes.setdefault(member.replica, member.node)
         table_id = 0 if partition is None else partition.table
-        hosted = HostedReplica(self._host, partition_id, table_id, replica, store, nodes, others)
+        hosted = HostedReplica(self._host, partition_id, table_id, replica, store, nodes)
         self._hosted[partition_id] = hosted
         self._host.watch(hosted)
         return hosted
@@ -206,7 +241,25 @@ async def _at_once() -> None:
     """Nothing has to come before."""
 
 
-def _is_meant(hosted: HostedReplica, partition: Partition, place: ReplicaPlace) -> bool:
-    """Whether the order to drop names this very replica, in the membership that its own log knows."""
+def _is_to_go(hosted: HostedReplica, partition: Partition, place: ReplicaPlace | None) -> bool:
+    """Whether an order to drop names this very replica, and its own log says nothing against it."""
     replica = hosted.replica
-    return place.replica == replica.replica and partition.membership_version == replica.membership.version
+    if partition.state is PartitionState.DROPPED:
+        version = partition.membership_version
+        return place is not None and place.replica == replica.replica and version >= replica.membership.version
+    return any(
+        order.replica == replica.replica and may_drop(replica.replica, replica.membership, order.membership_version)
+        for order in partition.dropping
+    )
+
+
+def _founders(partition: Partition) -> Membership:
+    """The first voters, and where they were."""
+    places = [place for place in partition.replicas if place.replica in partition.founders]
+    members = tuple(Member(place.replica, place.node, place.log_only) for place in places)
+    return Membership(partition.founders, FIRST_VERSION, members)
+
+
+def _is_log_only(partition: Partition | None, replica: int) -> bool:
+    place = None if partition is None else partition.replica(replica)
+    return place is not None and place.log_only

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 from replication.effects import HardState
-from replication.messages import Entry
+from replication.messages import MEMBERSHIP, Entry
 from storagenode.log import records
 from storagenode.log.records import HEADER_BYTES, frame_record
 
@@ -39,9 +39,11 @@ class UnexpectedRecord(ValueError):  # noqa: N818
 class Positions:
     """The entries of one partition: consecutive positions, eight bytes each, and the spans of their epochs."""
 
-    __slots__ = ("_epoch", "epochs", "first", "locations", "next")
+    __slots__ = ("_epoch", "epochs", "first", "locations", "memberships", "next")
 
     def __init__(self) -> None:
+        self.memberships: list[tuple[int, bytes]] = []
+        """(position after which it is in force, membership), rising; the first may lie before `first`."""
         self.restart(1)
 
     def restart(self, first: int) -> None:
@@ -52,6 +54,7 @@ class Positions:
         self.epochs: list[tuple[int, int]] = []
         """(epoch, its first position here), both rising."""
         self._epoch = -1
+        self._void_memberships(first)
 
     @property
     def last(self) -> int:
@@ -64,6 +67,15 @@ class Positions:
             self._turn(position, epoch)
         self.locations.append(place)
         self.next = position + 1
+
+    def put_membership(self, position: int, membership: bytes) -> None:
+        """A membership is in force after a position; what was at that position or after is void."""
+        self._void_memberships(position)
+        self.memberships.append((position, membership))
+
+    def _void_memberships(self, position: int) -> None:
+        while self.memberships and self.memberships[-1][0] >= position:
+            self.memberships.pop()
 
     def forget_before(self, place: int) -> bool:
         """Drop the entries that lie before a location; whether there were any. Locations rise with positions.
@@ -78,6 +90,8 @@ class Positions:
         self.locations = self.locations[count:]
         if not self.locations:
             self._epoch = -1
+        while len(self.memberships) > 1 and self.memberships[1][0] < self.first:
+            del self.memberships[0]
         return True
 
     def epochs_from(self, position: int) -> list[tuple[int, int]]:
@@ -114,6 +128,7 @@ class Positions:
         elif position > self.next:
             raise UnexpectedRecord(f"position {position} follows {self.last}")
         else:
+            self._void_memberships(position)
             del self.locations[position - self.first :]
             while self.epochs and self.epochs[-1][1] >= position:
                 self.epochs.pop()
@@ -125,8 +140,6 @@ class LocalReplica:
 
     replica: int
     hard_state: HardState = field(default_factory=lambda: HardState(0, 0))
-    membership_version: int = 0
-    membership: bytes = b""
     snapshot_epoch: int = 0
     snapshot_position: int = 0
     positions: Positions = field(default_factory=Positions)
@@ -136,9 +149,12 @@ class LocalReplica:
         return b"".join(
             (
                 frame_record(records.PARTITION_OPENED, partition, self.replica, 0),
-                frame_record(records.MEMBERSHIP, partition, self.replica, self.membership_version, self.membership),
                 frame_record(records.HARD_STATE, partition, self.hard_state.epoch, self.hard_state.vote),
                 frame_record(records.SNAPSHOT, partition, self.snapshot_epoch, self.snapshot_position),
+                *(
+                    frame_record(records.MEMBERSHIP_AT, partition, self.replica, position, membership)
+                    for position, membership in self.positions.memberships
+                ),
             )
         )
 
@@ -158,10 +174,13 @@ class Index:
 
     def put_entries(self, partition: int, entries: Sequence[Entry], place: int) -> None:
         """Entries whose records lie one after another from location `place` on."""
-        put = self._replica(partition).positions.put
+        positions = self._replica(partition).positions
+        put = positions.put
         for entry in entries:
             put(entry.position, entry.epoch, place)
             place += HEADER_BYTES + len(entry.payload)
+            if entry.kind == MEMBERSHIP:
+                positions.put_membership(entry.position, entry.payload)
 
     def put_record(self, record_type: int, partition: int, a: int, b: int, payload: bytes) -> None:
         """A record of any type but ENTRY. Raises UnexpectedRecord if it cannot follow what was put before."""
@@ -179,10 +198,10 @@ class Index:
     def _put_state(self, record_type: int, replica: LocalReplica, a: int, b: int, payload: bytes) -> None:
         if record_type == records.HARD_STATE:
             replica.hard_state = HardState(a, b)
-        elif record_type == records.MEMBERSHIP:
+        elif record_type in (records.MEMBERSHIP, records.MEMBERSHIP_AT):
             if a != replica.replica:
                 raise UnexpectedRecord(f"membership of replica {a} in the log of replica {replica.replica}")
-            replica.membership_version, replica.membership = b, payload
+            replica.positions.put_membership(b if record_type == records.MEMBERSHIP_AT else 0, payload)
         elif record_type == records.SNAPSHOT:
             replica.snapshot_epoch, replica.snapshot_position = a, b
             if b > replica.positions.last:
@@ -202,7 +221,7 @@ class Index:
         base = location(segment, 0)
         partition, put = -1, None
         while start < end:
-            length, record_type, _, _, owner, a, b = unpack_from(body, start)
+            length, record_type, kind, _, owner, a, b = unpack_from(body, start)
             following = start + header_bytes + length
             if following > end:
                 raise UnexpectedRecord("a record reaches beyond its batch")
@@ -210,6 +229,9 @@ class Index:
                 if owner != partition or put is None:
                     partition, put = owner, self._replica(owner).positions.put
                 put(b, a, base + start)
+                if kind == MEMBERSHIP:
+                    payload = body[start + header_bytes : following]
+                    self._replica(owner).positions.put_membership(b, payload)
             else:
                 self.put_record(record_type, owner, a, b, body[start + header_bytes : following])
                 put = None

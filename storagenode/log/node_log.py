@@ -50,8 +50,8 @@ class RecoveredReplica:
 
     partition: int
     replica: int
-    membership_version: int
-    membership: bytes
+    memberships: tuple[tuple[int, bytes], ...]
+    """(position after which it is in force, membership), rising; the first one is what the log stands on."""
     hard_state: HardState
     snapshot_epoch: int
     snapshot_position: int
@@ -181,10 +181,13 @@ class NodeLog:
         self._opened[partition]
         self._waiting.add_record(records.HARD_STATE, partition, state.epoch, state.vote)
 
-    def append_membership(self, partition: int, version: int, membership: bytes) -> None:
-        """The latest membership, opaque here. Raises KeyError for a partition that was not opened."""
+    def append_membership(self, partition: int, position: int, membership: bytes) -> None:
+        """A membership that no entry holds, opaque here, in force after `position`.
+
+        Raises KeyError for a partition that was not opened.
+        """
         replica = self._opened[partition].replica
-        self._waiting.add_record(records.MEMBERSHIP, partition, replica, version, membership)
+        self._waiting.add_record(records.MEMBERSHIP_AT, partition, replica, position, membership)
 
     def append_snapshot(self, partition: int, epoch: int, position: int) -> None:
         """A durable snapshot covers the log up to `position`; if that is beyond the last entry, it restarts there."""
@@ -478,8 +481,7 @@ def _recovered(partition: int, replica: LocalReplica) -> RecoveredReplica:
     return RecoveredReplica(
         partition=partition,
         replica=replica.replica,
-        membership_version=replica.membership_version,
-        membership=replica.membership,
+        memberships=tuple(positions.memberships),
         hard_state=replica.hard_state,
         snapshot_epoch=replica.snapshot_epoch,
         snapshot_position=replica.snapshot_position,

@@ -7,12 +7,17 @@ A record is a header of 32 bytes, little-endian, and a payload:
 | type             | a          | b        | payload            |
 | ENTRY            | epoch      | position | the entry's bytes  |
 | HARD_STATE       | epoch      | vote     |                    |
-| MEMBERSHIP       | replica    | version  | opaque to the log  |
+| MEMBERSHIP       | replica    | version  | as below, at 0     |
 | PARTITION_OPENED | replica    | 0        |                    |
 | PARTITION_DROPPED| replica    | 0        |                    |
 | SNAPSHOT         | epoch      | position |                    |
 | INCARNATION      | number     | 0        |  (partition is 0)  |
 | RESTARTED        | epoch      | position |                    |
+| MEMBERSHIP_AT    | replica    | position | opaque to the log  |
+
+MEMBERSHIP_AT: in force after that position, 0 for what the partition began with; whatever the log held from there on is
+void. An entry of the kind "membership" is one too, at its own position. MEMBERSHIP is how it was written before members
+could change.
 
 SNAPSHOT: a durable snapshot of this node's covers the log up to there. RESTARTED: one was brought from another node,
 and what the log held was not the log that it is of: the log begins anew after that position.
@@ -38,6 +43,7 @@ PARTITION_DROPPED: Final = 5
 SNAPSHOT: Final = 6
 INCARNATION: Final = 7
 RESTARTED: Final = 8
+MEMBERSHIP_AT: Final = 9
 
 HEADER: Final = struct.Struct("<IBBHQQQ")
 HEADER_BYTES: Final = HEADER.size

@@ -6,7 +6,8 @@ synced; one that is missing or damaged costs a reading of the segment. Integers 
 
     magic u32 | CRC-32 u32 of the rest | segment u64 | next batch u64 | incarnation u64 | frames u32 | partitions u32
     frames: block numbers u32
-    partitions: `_PARTITION`, membership, spans of epochs (u64 epoch, u64 first position), locations u64
+    partitions: `_PARTITION`, memberships (u64 position, u32 length, bytes), spans of epochs (u64 epoch, u64 first
+    position), locations u64
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from zlib import crc32
 from replication.effects import HardState
 from storagenode.log.index import Index, LocalReplica, Positions, location
 
-_MAGIC: Final = 0x015A6C54
+_MAGIC: Final = 0x025A6C54
 """The first byte of the number is the format's version."""
 _START: Final = struct.Struct("=II")
 _HEADER: Final = struct.Struct("=QQQII")
-_PARTITION: Final = struct.Struct("=QQQQQQQQQQII")
-"""partition, replica, epoch, vote, membership version, snapshot epoch and position, first position, first position in
-this segment, number of entries, bytes of membership, number of spans."""
+_PARTITION: Final = struct.Struct("=QQQQQQQQQII")
+"""partition, replica, epoch, vote, snapshot epoch and position, first position, first position in this segment, number
+of entries, of memberships, of spans."""
+_MEMBERSHIP: Final = struct.Struct("=QI")
 _SPAN: Final = struct.Struct("=QQ")
 
 
@@ -75,26 +77,29 @@ def _encode_partition(partition: int, replica: LocalReplica, segment: int) -> li
         replica.replica,
         replica.hard_state.epoch,
         replica.hard_state.vote,
-        replica.membership_version,
         replica.snapshot_epoch,
         replica.snapshot_position,
         positions.first,
         first_here,
         len(positions.locations) - at,
-        len(replica.membership),
+        len(positions.memberships),
         len(spans),
     )
-    return [header, replica.membership, *(_SPAN.pack(*span) for span in spans), positions.locations[at:].tobytes()]
+    memberships = [_MEMBERSHIP.pack(position, len(data)) + data for position, data in positions.memberships]
+    return [header, *memberships, *(_SPAN.pack(*span) for span in spans), positions.locations[at:].tobytes()]
 
 
 def _decode_partition(data: bytes, offset: int, index: Index) -> tuple[int, LocalReplica, int]:
     """A partition's state after the segment, built on its positions before; and where the next one begins."""
     fields = _PARTITION.unpack_from(data, offset)
-    partition, replica_id, epoch, vote, version, snapshot_epoch, snapshot_position = fields[:7]
-    first, first_here, count, membership_bytes, span_count = fields[7:]
+    partition, replica_id, epoch, vote, snapshot_epoch, snapshot_position = fields[:6]
+    first, first_here, count, membership_count, span_count = fields[6:]
     offset += _PARTITION.size
-    membership = data[offset : offset + membership_bytes]
-    offset += membership_bytes
+    memberships = []
+    for _ in range(membership_count):
+        position, length = _MEMBERSHIP.unpack_from(data, offset)
+        offset += _MEMBERSHIP.size + length
+        memberships.append((position, data[offset - length : offset]))
     spans = [_SPAN.unpack_from(data, offset + n * _SPAN.size) for n in range(span_count)]
     offset += span_count * _SPAN.size
     locations = array("Q", data[offset : offset + 8 * count])
@@ -104,7 +109,6 @@ def _decode_partition(data: bytes, offset: int, index: Index) -> tuple[int, Loca
     if first_here == first or not positions.locations:
         positions.restart(first_here)
     positions.replace(first_here, locations, [(epoch, position) for epoch, position in spans])
-    state = LocalReplica(
-        replica_id, HardState(epoch, vote), version, membership, snapshot_epoch, snapshot_position, positions
-    )
+    positions.memberships = memberships
+    state = LocalReplica(replica_id, HardState(epoch, vote), snapshot_epoch, snapshot_position, positions)
     return partition, state, offset

@@ -111,6 +111,7 @@ class SnapshotKeeper:
         self._not_before: dict[int, float] = {}
         self._synced_at: dict[int, float] = {}
         self._seen_segment = 0
+        self._logged_held: dict[int, int] = {}
         self._damaged_segment = 0
         self.damaged_segments = 0
         self._asked_at = float("-inf")
@@ -152,6 +153,7 @@ class SnapshotKeeper:
         """Take every snapshot that is due, and trim."""
         log = self._host.log
         self._ages.look(log.oldest_segment, log.current_segment, self._host.clock.boottime())
+        self._let_log_replicas_go()
         self.trim()
         while (hosted := self._due()) is not None:
             await self.take(hosted)
@@ -212,6 +214,21 @@ class SnapshotKeeper:
             own_floor = own_floor if own_segment is None else min(own_floor, own_segment)
         self._host.flusher.trim_before(max(floor, own_floor), self._trimmed)
 
+    def _let_log_replicas_go(self) -> None:
+        """What every live full replica has, a log replica need not keep: their states stand for it."""
+        log = self._host.log
+        for hosted in self._host.hosted_all():
+            replica = hosted.replica
+            if not replica.log_only or replica.held <= max(replica.first_position - 1, self._covered(hosted)):
+                continue
+            epoch = replica.epoch_at(replica.held)
+            if epoch is not None and replica.held <= replica.durable:
+                self._logged_held[hosted.partition_id] = replica.held
+                log.append_snapshot(hosted.partition_id, epoch, replica.held)
+
+    def _covered(self, hosted: HostedReplica) -> int:
+        return max(self._logged_held.get(hosted.partition_id, 0), self._host.log.snapshot_position(hosted.partition_id))
+
     def _is_live(self, node: int) -> bool:
         return self._host.clock.boottime() - self._host.last_heard(node) < LIVE_SECONDS
 
@@ -229,6 +246,8 @@ class SnapshotKeeper:
         for hosted in self._host.hosted_all():
             if hosted.replica.installing_peers:
                 hosted.perform(hosted.replica.ask_installing())
+            if hosted.replica.role == "leader" and any(member.log_only for member in hosted.replica.membership.members):
+                hosted.perform(hosted.replica.tell_held(now))
 
     # --- taking ---
 
@@ -283,7 +302,8 @@ class SnapshotKeeper:
                 await self._executor.run(partial(self._folder.remove, snapshot))
 
     async def _write(self, hosted: HostedReplica, copy: StoreCopy) -> Manifest:
-        applied, membership = copy.applied, hosted.replica.membership
+        applied = copy.applied
+        membership = hosted.replica.membership_at(applied.position)
         partition, replica = hosted.partition_id, hosted.replica.replica
         writer = await self._executor.run(partial(self._folder.begin, partition, replica, applied.position))
         try:
@@ -382,7 +402,8 @@ class SnapshotKeeper:
 
 def _has_state(hosted: HostedReplica) -> bool:
     """Whether the replica's state is its own and is to stay: not while another one's is fetched for it."""
-    return not hosted.dropped and not hosted.replica.lacks_state and hosted.replica.wanted_snapshot is None
+    replica = hosted.replica
+    return not (hosted.dropped or replica.log_only or replica.lacks_state or replica.wanted_snapshot is not None)
 
 
 def _any(_node: int) -> bool:

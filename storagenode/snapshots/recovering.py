@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from replication.log import LogSummary
+from replication.membership import UNKNOWN, Membership
 from storagenode.log.errors import LogBroken, LogCorrupt
 from storagenode.log.node_log import RecoveredReplica
 from storagenode.snapshots.folder import Snapshot, SnapshotCorrupt, SnapshotFolder
@@ -20,14 +21,21 @@ def log_summary(found: RecoveredReplica) -> LogSummary:
     stands for it.
     """
     first, spans = found.first_position, found.epochs
+    memberships = tuple((position, Membership.decode(data)) for position, data in found.memberships if position)
     if first == 1:
-        return LogSummary(found.last_position, spans, 1)
+        return LogSummary(found.last_position, spans, 1, memberships=memberships)
     if first - 1 == found.snapshot_position:
         rest = spans[1:] if spans and spans[0][0] == found.snapshot_epoch else spans
-        return LogSummary(found.last_position, ((found.snapshot_epoch, first - 1), *rest), first)
+        begin = (found.snapshot_epoch, first - 1)
+        return LogSummary(found.last_position, (begin, *rest), first, memberships=memberships)
     if not spans:
         raise LogBroken(f"the beginning of partition {found.partition} in the log is lost: {LogCorrupt.REMEDY}")
-    return LogSummary(found.last_position, spans, first + 1)
+    return LogSummary(found.last_position, spans, first + 1, memberships=memberships)
+
+
+def founding_membership(found: RecoveredReplica) -> Membership:
+    """What was in force before every entry that the log still holds or held, as far as it tells."""
+    return next((Membership.decode(data) for position, data in found.memberships if not position), UNKNOWN)
 
 
 def restore_state(

@@ -56,11 +56,9 @@ def first_needed(hosted: HostedReplica, log: NodeLog, sending: int | None, count
         needed = min(needed, sending + 1)
     if counts is None or replica.role != "leader":
         return needed
-    for peer, node in hosted.nodes.items():
-        if peer == replica.replica:
-            continue
+    for peer in [member.replica for member in replica.membership.members if member.replica != replica.replica]:
         match = replica.match_of(peer)
-        if match is not None and peer not in replica.installing_peers and counts(node):
+        if match is not None and peer not in replica.installing_peers and counts(hosted.node_of(peer)):
             needed = min(needed, match + 1)
     return needed
 

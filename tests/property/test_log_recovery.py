@@ -13,11 +13,19 @@ from hypothesis import strategies as st
 
 from cluster.disk import Disk
 from replication.effects import HardState
+from replication.messages import MEMBERSHIP as MEMBERSHIP_ENTRY
 from replication.messages import Entry
 from storagenode.log import LogBroken, LogCorrupt, NodeLog, Recovered
 from storagenode.log.batch import Batch, Put
 from storagenode.log.frames import FRAME_HEADER_BYTES, align, parse_frame_header
-from storagenode.log.records import HARD_STATE, MEMBERSHIP, PARTITION_DROPPED, PARTITION_OPENED, RESTARTED, SNAPSHOT
+from storagenode.log.records import (
+    HARD_STATE,
+    MEMBERSHIP_AT,
+    PARTITION_DROPPED,
+    PARTITION_OPENED,
+    RESTARTED,
+    SNAPSHOT,
+)
 from tests.simulation.simulated_disk import SimulatedDisk
 
 SEGMENT = 32 * 1024
@@ -33,8 +41,12 @@ class Twin:
     replica: int
     entries: dict[int, Entry] = field(default_factory=dict)
     hard_state: HardState = field(default_factory=lambda: HardState(0, 0))
-    membership: tuple[int, bytes] = (0, b"")
+    memberships: list[tuple[int, bytes]] = field(default_factory=list)
     snapshot: tuple[int, int] = (0, 0)
+
+    def void_memberships(self, position: int) -> None:
+        """What was in force from there on."""
+        self.memberships = [each for each in self.memberships if each[0] < position]
 
 
 def twins_of(puts: list[Put]) -> dict[int, Twin]:
@@ -48,6 +60,9 @@ def twins_of(puts: list[Put]) -> dict[int, Twin]:
                 for position in [position for position in held if position >= entry.position]:
                     del held[position]
                 held[entry.position] = entry
+                twins[partition].void_memberships(entry.position)
+                if entry.kind == MEMBERSHIP_ENTRY:
+                    twins[partition].memberships.append((entry.position, entry.payload))
             continue
         record_type, partition, a, b, payload = put
         if record_type == PARTITION_OPENED:
@@ -56,8 +71,9 @@ def twins_of(puts: list[Put]) -> dict[int, Twin]:
             del twins[partition]
         elif record_type == HARD_STATE:
             twins[partition].hard_state = HardState(a, b)
-        elif record_type == MEMBERSHIP:
-            twins[partition].membership = (b, payload)
+        elif record_type == MEMBERSHIP_AT:
+            twins[partition].void_memberships(b)
+            twins[partition].memberships.append((b, payload))
         elif record_type == SNAPSHOT:
             twins[partition].snapshot = (a, b)
             if all(position < b for position in twins[partition].entries):
@@ -65,6 +81,7 @@ def twins_of(puts: list[Put]) -> dict[int, Twin]:
         elif record_type == RESTARTED:
             twins[partition].snapshot = (a, b)
             twins[partition].entries.clear()
+            twins[partition].void_memberships(b + 1)
     return twins
 
 
@@ -73,7 +90,12 @@ def agree(found: dict[int, Twin], expected: dict[int, Twin]) -> bool:
 
     def needed(twins: dict[int, Twin]) -> dict[int, Twin]:
         return {
-            partition: replace(twin, entries={at: entry for at, entry in twin.entries.items() if at > twin.snapshot[1]})
+            partition: replace(
+                twin,
+                entries={at: entry for at, entry in twin.entries.items() if at > twin.snapshot[1]},
+                memberships=[each for each in twin.memberships if each[0] <= twin.snapshot[1]][-1:]
+                + [each for each in twin.memberships if each[0] > twin.snapshot[1]],
+            )
             for partition, twin in twins.items()
         }
 
@@ -95,7 +117,7 @@ def twins_in(log: NodeLog, recovered: Recovered) -> dict[int, Twin]:
             replica.replica,
             {entry.position: entry for entry in entries},
             replica.hard_state,
-            (replica.membership_version, replica.membership),
+            list(replica.memberships),
             (replica.snapshot_epoch, replica.snapshot_position),
         )
     return twins
@@ -136,7 +158,7 @@ class User:
             self.epoch += 1
             self.log.append_hard_state(partition, HardState(self.epoch, self.random.randrange(9)))
         elif action == "members":
-            self.log.append_membership(partition, self.random.randrange(99), self.random.randbytes(30))
+            self.log.append_membership(partition, self.last[partition], self.random.randbytes(30))
         elif action == "snapshot":
             lowest = self.snapshot.get(partition, 0)
             position = max(lowest, self.last[partition] + self.random.randint(-3, 2))
@@ -151,6 +173,11 @@ class User:
             self.log.drop_partition(partition, self.replica_of[partition])
             del self.last[partition]
 
+    def _entry(self, position: int, size: int) -> Entry:
+        if self.random.random() < 0.03:
+            return Entry(self.epoch, position, self.random.randbytes(30), MEMBERSHIP_ENTRY)
+        return Entry(self.epoch, position, self.random.randbytes(size), position % 2)
+
     def _append_entries(self, partition: int) -> None:
         last = self.last[partition]
         lowest = max(self.snapshot.get(partition, 0) + 1, last - 5)
@@ -159,7 +186,7 @@ class User:
         size = self.random.choice((0, 10, 300, 3000))
         self.log.append_entries(
             partition,
-            tuple(Entry(self.epoch, first + n, self.random.randbytes(size), n % 3) for n in range(count)),
+            tuple(self._entry(first + n, size) for n in range(count)),
         )
         self.last[partition] = first + count - 1
 

@@ -57,7 +57,7 @@ def log(disk: SimulatedDisk) -> NodeLog:
 
 
 def test_everything_comes_back_after_a_restart(disk: SimulatedDisk, log: NodeLog) -> None:
-    log.append_membership(P, 5, b"three voters")
+    log.append_membership(P, 0, b"three voters")
     log.append_hard_state(P, HardState(4, 902))
     log.append_entries(P, entries(1, 3, epoch=2))
     log.append_entries(P, entries(4, 2, epoch=4))
@@ -66,7 +66,7 @@ def test_everything_comes_back_after_a_restart(disk: SimulatedDisk, log: NodeLog
     disk.kill()
     _, recovered = open_log(disk)
     replica = recovered.replicas[P]
-    assert (replica.replica, replica.membership_version, replica.membership) == (REPLICA, 5, b"three voters")
+    assert (replica.replica, replica.memberships) == (REPLICA, ((0, b"three voters"),))
     assert replica.hard_state == HardState(4, 902)
     assert (replica.first_position, replica.last_position, replica.epochs) == (1, 5, ((2, 1), (4, 4)))
     assert (replica.snapshot_epoch, replica.snapshot_position) == (2, 2)
@@ -210,7 +210,7 @@ def fill_segments(log: NodeLog, count: int) -> int:
 
 def test_each_segment_begins_with_the_state_of_every_partition(disk: SimulatedDisk, log: NodeLog) -> None:
     log.open_partition(Q, REPLICA + 1)
-    log.append_membership(Q, 8, b"members")
+    log.append_membership(Q, 0, b"members")
     log.append_hard_state(Q, HardState(6, 3))
     log.append_snapshot(Q, 5, 50)
     last = fill_segments(log, 3)
@@ -220,7 +220,7 @@ def test_each_segment_begins_with_the_state_of_every_partition(disk: SimulatedDi
     again, recovered = open_log(disk)
     assert recovered.incarnation == 2
     trimmed, idle = recovered.replicas[P], recovered.replicas[Q]
-    assert (idle.replica, idle.membership_version, idle.membership) == (REPLICA + 1, 8, b"members")
+    assert (idle.replica, idle.memberships) == (REPLICA + 1, ((0, b"members"),))
     assert (idle.hard_state, idle.snapshot_epoch, idle.snapshot_position) == (HardState(6, 3), 5, 50)
     assert (trimmed.last_position, trimmed.first_position > 1) == (last, True)
     assert again.read(P, trimmed.first_position, 1 << 20)[-1].position == last

@@ -65,7 +65,7 @@ def test_segments_below_every_need_are_recycled(disk: SimulatedDisk, log: NodeLo
 
 
 def test_trimming_forgets_neither_vote_nor_membership_nor_quiet_partitions(disk: SimulatedDisk, log: NodeLog) -> None:
-    log.append_membership(P, 5, b"three voters")
+    log.append_membership(P, 0, b"three voters")
     log.append_hard_state(P, HardState(4, 902))
     log.open_partition(Q, 77)
     log.append_entries(Q, entries(1, 3))
@@ -79,7 +79,7 @@ def test_trimming_forgets_neither_vote_nor_membership_nor_quiet_partitions(disk:
     _, recovered = open_log(disk, machine_crashed=True)
     replica = recovered.replicas[P]
     assert replica.hard_state == HardState(4, 902)
-    assert (replica.membership_version, replica.membership) == (5, b"three voters")
+    assert replica.memberships == ((0, b"three voters"),)
     quiet = recovered.replicas[Q]
     assert (quiet.replica, quiet.snapshot_position, quiet.first_position, quiet.last_position) == (77, 3, 4, 3)
 
