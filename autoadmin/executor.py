@@ -19,6 +19,7 @@ from cluster.clock import Clock
 from cluster.convert import update_to_wire
 from cluster.topology import Topology, UpdateRefused
 from cluster.wire import node_pb2
+from dynamo.errors import ApiError
 
 REPAIR_SECONDS = 0.5
 """How often repairs are planned at the most: that looks at every partition, and nothing waits for it."""
@@ -81,10 +82,21 @@ class Control:
             member = self._member
             if member is None or not member.serving:
                 raise NotLeader
-            change = make(self._catalog)
+            try:
+                change = make(self._catalog)
+            except ApiError:
+                self._check_newest()
+                raise
             if change is not None:
                 await member.propose(change)
+            else:
+                self._check_newest()
             return self.topology
+
+    def _check_newest(self) -> None:
+        """A refusal, or that nothing is to be done, rests on the catalog alone. Raises NotLeader if that may be old."""
+        if not self.newest:
+            raise NotLeader
 
     # --- what the log drives ---
 
