@@ -95,8 +95,8 @@ class Member:
         self.random = random
         self.log = ReplicatedLog(store, executor)
         self.contact = MemberContact()
-        self.peers = [Peer(self, address) for address in settings.peers]
-        self.timing = Timing() if settings.peers else Timing(drift=0.0)  # nobody else's clock matters then
+        self.peers = [Peer(self, address) for address in settings.others]
+        self.timing = Timing() if settings.others else Timing(drift=0.0)  # nobody else's clock matters then
         self.core: Replica | None = None
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._machine = machine

@@ -125,7 +125,7 @@ class AutoAdmin:
         self._planning = asyncio.create_task(self._control.run())
         self._member.start()
         self._gathering.start()
-        if not self._settings.peers:
+        if not self._settings.others:
             await self._until(lambda: self.serving)
 
     async def run(self) -> None:

@@ -113,7 +113,7 @@ class AutoAdminSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fiel
     listen: Address = "127.0.0.1:0"
     """Where routers, storage nodes and the other members call it."""
     peers: tuple[Address, ...] = ()
-    """Addresses of auto-admin's other members. None: it has only this one."""
+    """Addresses of auto-admin's other members; `listen` may be among them. None: it has only this one."""
     partitions_per_table: Count = 3
     """How many partitions a new table has."""
     leaders: Literal["spread", "gathered"] = "spread"
@@ -124,6 +124,11 @@ class AutoAdminSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fiel
     """How many partitions get a new replica at once, in the whole cluster."""
     create_timeout: Seconds = 10.0
     """How long a new table's partitions may take to elect their leaders."""
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """`peers` without this member."""
+        return tuple(peer for peer in self.peers if peer != self.listen)
 
 
 class RouterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -217,8 +222,7 @@ def check_settings(settings: Settings) -> None:
     ):
         raise SettingsError(f'auth = "{settings.auth}" needs a key_file, a credentials_file or both.')
     if isinstance(settings, AutoAdminSettings):
-        peers = set(settings.peers)
-        if len(peers) not in (0, 2) or len(peers) != len(settings.peers) or settings.listen in peers:
+        if len(set(settings.peers)) != len(settings.peers) or len(settings.others) not in (0, 2):
             raise SettingsError("peers names the other two members of auto-admin, or nobody if it has only this one.")
     if isinstance(settings, StorageNodeSettings):
         if not settings.beat_interval < settings.lease < settings.election_timeout_min:

@@ -73,6 +73,12 @@ def test_auto_admin_has_one_member_or_three(peers: list[str]) -> None:
         check_settings(AutoAdminSettings(cluster_id="c", data="d", listen="a:1", peers=tuple(peers)))
 
 
+def test_auto_admins_peers_may_name_all_of_its_members() -> None:
+    settings = AutoAdminSettings(cluster_id="c", data="d", listen="b:1", peers=("a:1", "b:1", "c:1"))
+    check_settings(settings)
+    assert settings.others == ("a:1", "c:1")
+
+
 def test_text_that_is_no_toml_and_a_missing_file() -> None:
     with pytest.raises(SettingsError, match=r"^f is not a TOML file: .*\.$"):
         parse_settings(AutoAdminSettings, b"= 1", "f")
