@@ -221,9 +221,10 @@ def check_settings(settings: Settings) -> None:
         and not (settings.key_file or settings.credentials_file)
     ):
         raise SettingsError(f'auth = "{settings.auth}" needs a key_file, a credentials_file or both.')
-    if isinstance(settings, AutoAdminSettings):
-        if len(set(settings.peers)) != len(settings.peers) or len(settings.others) not in (0, 2):
-            raise SettingsError("peers names the other two members of auto-admin, or nobody if it has only this one.")
+    if isinstance(settings, AutoAdminSettings) and (
+        len(set(settings.peers)) != len(settings.peers) or len(settings.others) not in (0, 2)
+    ):
+        raise SettingsError("peers names the other two members of auto-admin, or nobody if it has only this one.")
     if isinstance(settings, StorageNodeSettings):
         if not settings.beat_interval < settings.lease < settings.election_timeout_min:
             raise SettingsError(
