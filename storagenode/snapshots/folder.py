@@ -19,6 +19,8 @@ from cluster.files import read_file, replace_file
 from storagenode.snapshots.manifest import Manifest, decode_manifest, encode_manifest
 from storagenode.storage.store import StoreError
 
+SYNC_BYTES: Final = 1 << 20
+"""Synced in one go: a flush of the log waits no longer than that takes."""
 _DATA: Final = ".data"
 _MANIFEST: Final = ".manifest"
 
@@ -64,7 +66,7 @@ class SnapshotWriter:
         self._file = disk.open(f"{folder}/{name}{_DATA}", create=True)
         self._file.truncate(0)
         self._checksums: list[int] = []
-        self._size = 0
+        self._size = self._unsynced = 0
 
     @property
     def chunks(self) -> int:
@@ -72,9 +74,12 @@ class SnapshotWriter:
         return len(self._checksums)
 
     def write(self, chunk: bytes) -> None:
-        """The next chunk, synced: all but the last are of CHUNK_BYTES. Raises OSError."""
+        """The next chunk, all but the last of one length; synced every now and then. Raises OSError."""
         self._file.write_at(self._size, chunk)
-        self._file.sync()
+        self._unsynced += len(chunk)
+        if self._unsynced >= SYNC_BYTES:
+            self._file.sync()
+            self._unsynced = 0
         self._checksums.append(crc32(chunk))
         self._size += len(chunk)
 
@@ -89,6 +94,7 @@ class SnapshotWriter:
             manifest.membership,
             self._size,
             tuple(self._checksums),
+            manifest.chunk_bytes,
         )
         self._file.sync()
         self._file.close()

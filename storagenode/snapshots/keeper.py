@@ -24,7 +24,7 @@ from storagenode.log.node_log import NodeLog
 from storagenode.partition import Partition
 from storagenode.snapshots.folder import Snapshot, SnapshotCorrupt, SnapshotFolder, SnapshotWriter
 from storagenode.snapshots.manifest import CHUNK_BYTES, Manifest
-from storagenode.snapshots.pace import Pace
+from storagenode.snapshots.pace import Busy, Pace
 from storagenode.snapshots.trimming import (
     KEEP_FOR_ALL,
     KEEP_FOR_LIVE,
@@ -94,7 +94,8 @@ class SnapshotKeeper:
         settings: StorageNodeSettings,
     ) -> None:
         self.bulk = asyncio.Lock()
-        self.pace = Pace(settings.snapshot_bytes_per_second, host.clock, host.sleep, self._hurries)
+        busy = Busy(host.clock, lambda: host.flusher.flushes)
+        self.pace = Pace(settings.snapshot_bytes_per_second, host.clock, host.sleep, self._hurries, busy)
         self.taken = 0
         self.last_taken_at: float | None = None
         self.compacted = 0

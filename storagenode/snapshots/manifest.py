@@ -17,8 +17,8 @@ from zlib import crc32
 
 MAGIC: Final = b"TzS\x01"
 """Ends in the version of the format."""
-CHUNK_BYTES: Final = 1 << 20
-"""What is written, checked, read and sent in one go."""
+CHUNK_BYTES: Final = 256 << 10
+"""What is written, checked, read and sent in one go: the event loop is held up for a fraction of a millisecond."""
 
 _CHECKSUM: Final = struct.Struct("<I")
 _FIXED: Final = struct.Struct("<QQQQQQII")

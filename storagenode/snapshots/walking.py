@@ -14,6 +14,9 @@ SLICE_ROWS: Final = 256
 ROW_BYTES: Final = 1024
 """What looking at a row costs, in bytes that could be read meanwhile."""
 
+COPIED_ROW_BYTES: Final = 512
+"""The same where the rows were just written, and need not be read from the disk."""
+
 
 class RowsDamaged(StoreError):  # noqa: N818
     """A store's rows are not what was written."""
@@ -43,6 +46,6 @@ async def require_whole(store: Store, executor: Executor, pause: Callable[[int],
             raise RowsDamaged(f"rows of a copy are damaged: {walk.damaged[0]}")
         if walk.whole and walk.sum != store.row_sum():
             raise RowsDamaged("rows of a copy are missing, or are not those that were written")
-        work = walk.size + walk.rows * ROW_BYTES
+        work = walk.rows * COPIED_ROW_BYTES
         await pause(work - done)
         done = work

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 DATA_FILE: Final = "data.mdb"
 """LMDB's name for the one file of an environment."""
 RESTORED_FILE: Final = "restored.mdb"
+SYNC_BYTES: Final = 1 << 20
 _LOCK_SUFFIX: Final = "-lock"
 
 
@@ -68,14 +69,16 @@ class LmdbRestoration:
         self._store: LmdbStore | None = None
         self._remove()
         self._file: File | None = disk.open(self._path, create=True)
-        self._size = 0
+        self._size = self._synced = 0
 
     def write(self, data: bytes) -> None:
         """The next bytes of the copy, synced: were they left to the kernel, the log's syncs would wait for them."""
         assert self._file is not None, "nothing is written after `open`"
         self._file.write_at(self._size, data)
-        self._file.sync()
         self._size += len(data)
+        if self._size - self._synced >= SYNC_BYTES:
+            self._file.sync()
+            self._synced = self._size
 
     def open(self) -> LmdbStore:
         """The store, not yet in its place."""

@@ -21,7 +21,7 @@ from storagenode.snapshots.folder import Snapshot, SnapshotFolder
 from storagenode.snapshots.installer import Installer, InstallerHost
 from storagenode.snapshots.keeper import KeeperHost, SnapshotKeeper
 from storagenode.snapshots.manifest import CHUNK_BYTES, Manifest
-from storagenode.snapshots.pace import HURRY, Pace
+from storagenode.snapshots.pace import BUSY_FLUSHES, BUSY_SHARE, HURRY, LOOK_SECONDS, Busy, Pace
 from storagenode.snapshots.source import METHOD, SnapshotSource
 from storagenode.storage.memory_store import MemoryStores
 from tests.simulation.simulated_disk import SimulatedDisk
@@ -73,6 +73,12 @@ class EmptyLog:
     size = 0
 
 
+class IdleFlusher:
+    """Nothing is flushed."""
+
+    flushes = 0
+
+
 class Side:
     """One node: its disk, snapshots, keeper, and the host that all of them see."""
 
@@ -81,6 +87,7 @@ class Side:
         self.fake = hosted
         self.clock: Clock = SimulatedClock()
         self.log = EmptyLog()
+        self.flusher = IdleFlusher()
         self.disk = SimulatedDisk()
         self.folder = SnapshotFolder(self.disk, "snapshots")
         self.folder.open()
@@ -381,5 +388,22 @@ def test_pace_holds_its_rate_over_many_small_steps() -> None:
         hurries, began = True, loop.time()
         await pace.take(500)
         assert loop.time() - began == pytest.approx(0.5 / HURRY)
+
+    run_virtual(story())
+
+
+def test_pace_leaves_most_to_clients_while_they_write() -> None:
+    async def story() -> None:
+        loop, clock = asyncio.get_running_loop(), SimulatedClock()
+        flushes = 0
+        busy = Busy(clock, lambda: flushes)
+        pace = Pace(1000, clock, asyncio.sleep, lambda: False, busy)
+        assert not busy()
+        for per_second, share in ((2 * BUSY_FLUSHES, BUSY_SHARE), (BUSY_FLUSHES // 2, 1)):
+            await asyncio.sleep(LOOK_SECONDS)
+            flushes += int(per_second * LOOK_SECONDS)
+            began = loop.time()
+            await pace.take(100)
+            assert loop.time() - began == pytest.approx(0.1 * share)
 
     run_virtual(story())
