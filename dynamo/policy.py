@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 from typing import Any
@@ -79,12 +79,21 @@ class Statement:
                 return True
         return False
 
+    def bound(self, principal: Context) -> Statement:
+        """The statement with the values of variables that say who asks."""
+        return replace(self, conditions=tuple(condition.bound(principal) for condition in self.conditions))
+
     def holds(self, context: Context) -> bool:
         """Whether the request fulfils the conditions."""
         return all(condition.holds(context, strict=not self.deny) for condition in self.conditions)
 
 
 Policy = tuple[Statement, ...]
+
+
+def condition_keys(statements: Iterable[Statement]) -> frozenset[str]:
+    """What the conditions of statements look at, in lower case."""
+    return frozenset(condition.key for statement in statements for condition in statement.conditions)
 
 
 def verdict(statements: Iterable[Statement], context: Context) -> Verdict:

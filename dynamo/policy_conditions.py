@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, TypeAlias
@@ -92,6 +92,7 @@ _FITS: dict[str, _Fits] = {
     **{f"Numeric{order}": _compared(_number, holds) for order, holds in _ORDERS.items()},
     **{f"Date{order}": _compared(_time, holds) for order, holds in _ORDERS.items()},
 }
+_WILD = frozenset({"StringLike", "ArnLike", "ArnEquals"})
 _NEGATED = {
     "StringNotEquals": "StringEquals",
     "StringNotEqualsIgnoreCase": "StringEqualsIgnoreCase",
@@ -135,11 +136,18 @@ class Condition:
         return all(found) if strict or self.negated else any(found)
 
     def _fits(self, value: str, context: Context) -> bool:
-        fits, wild = _FITS[self.operator], self.operator in ("StringLike", "ArnLike", "ArnEquals")
-        return any(
-            want is not None and fits(value, want)
-            for want in (filled(each, context, wild=wild) for each in self.wanted)
-        )
+        fits, wild = _FITS[self.operator], self.operator in _WILD
+        for each in self.wanted:
+            want = filled(each, context, wild=wild)
+            if want is not None and fits(value, want):
+                return True
+        return False
+
+    def bound(self, context: Context) -> Condition:
+        """The condition with the values of those variables that `context` has, for requests that share it."""
+        wild = self.operator in _WILD
+        known = tuple(filled(each, context, wild=wild) or each for each in self.wanted)
+        return self if known == self.wanted else replace(self, wanted=known)
 
 
 def conditions_of(document: Any) -> tuple[Condition, ...]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from cluster.topology import Topology
 from dynamo.errors import ApiError, resource_not_found
-from dynamo.policy import Statement, Verdict, policy_of, verdict
+from dynamo.policy import Statement, Verdict, condition_keys, policy_of, verdict
 from dynamo.policy_conditions import Context
 from router.asks import Ask, asks_of
 from router.context import ACCOUNT_ID
@@ -86,8 +86,8 @@ def _keep_if_sure(account: Account, operation: str, body: dict[str, Any], asks: 
     """Keep what one statement allows and no statement that applies has conditions for."""
     if operation not in SINGLE_TABLE or len(asks) != 1:
         return
-    own = account.applicable(asks[0].action, asks[0].resource)
-    if own and not any(each.deny or each.conditions for each in own):
+    own, wanted = account.applicable(asks[0].action, asks[0].resource)
+    if own and not wanted and not any(each.deny for each in own):
         if len(account.sure) >= SURE_MAX:
             account.sure.clear()
         account.sure.add((operation, body["TableName"], body.get("IndexName")))
@@ -96,7 +96,7 @@ def _keep_if_sure(account: Account, operation: str, body: dict[str, Any], asks: 
 def _check(
     account: Account, ask: Ask, topology: Topology, circumstances: Circumstances, region: str, final: bool
 ) -> None:
-    own = account.applicable(ask.action, ask.resource)
+    own, wanted = account.applicable(ask.action, ask.resource)
     table = topology.table_named(ask.table) if ask.table else None
     if table is None and ask.table and ask.exists and not final:
         if any(each.deny and not each.conditions for each in own):
@@ -107,7 +107,7 @@ def _check(
         if table is not None and table.resource_policy
         else ()
     )
-    wanted = {condition.key for each in (*own, *of_table) for condition in each.conditions}
+    wanted |= condition_keys(of_table)
     context: Context = {}
     if wanted:
         context = {**account.context, **circumstances.context(region, wanted), **ask.details(table, wanted)}

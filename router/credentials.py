@@ -8,11 +8,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from cluster.sealing import TOKEN_PREFIX, Keyring, SealError, Session, open_session
 from cluster.topology import CatalogUser
 from dynamo.errors import ApiError
-from dynamo.policy import Statement, policy_of
+from dynamo.policy import Statement, condition_keys, policy_of
 from dynamo.user import User
 from router.context import ACCOUNT_ID
 from router.sigv4 import expired_token, unrecognized
@@ -35,6 +36,9 @@ class KnownKey:
         return f"KnownKey({self.user.name}, {self.id})"
 
 
+Applicable: TypeAlias = tuple[tuple[Statement, ...], frozenset[str]]
+
+
 @dataclass(slots=True, eq=False)
 class Account:
     """A user as requests are judged. `arn` is the user's; `context` what conditions know of the user."""
@@ -46,7 +50,7 @@ class Account:
     context: dict[str, tuple[str, ...]] = field(default_factory=dict)
     sure: set[tuple[str, str, str | None]] = field(default_factory=set)
     """Operations on tables and indexes that policies allow whatever else a request says: see `check_access`."""
-    _applicable: dict[tuple[str, str], tuple[Statement, ...]] = field(default_factory=dict)
+    _applicable: dict[tuple[str, str], Applicable] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.arn = f"arn:aws:iam::{ACCOUNT_ID}:user/{self.name}"
@@ -57,14 +61,17 @@ class Account:
             "aws:principalaccount": (ACCOUNT_ID,),
             "aws:principaltype": ("User",),
         }
+        self.statements = tuple(statement.bound(self.context) for statement in self.statements)
 
-    def applicable(self, action: str, resource: str) -> tuple[Statement, ...]:
-        """The statements that speak of this action on this resource; kept, as a user repeats a few."""
+    def applicable(self, action: str, resource: str) -> Applicable:
+        """The statements that speak of this action on this resource, and what their conditions look at; kept, as a user
+        repeats a few."""
         found = self._applicable.get((action, resource))
         if found is None:
             if len(self._applicable) >= APPLICABLE_MAX:
                 self._applicable.clear()
-            found = tuple(each for each in self.statements if each.applies(action, resource, self.context))
+            statements = tuple(each for each in self.statements if each.applies(action, resource, self.context))
+            found = (statements, condition_keys(statements))
             self._applicable[action, resource] = found
         return found
 
