@@ -70,6 +70,14 @@ def test_a_cluster_grows_but_neither_shrinks_nor_moves(directory: DataDirectory)
     assert found_or_founded(directory, UpOptions(directory.path)) == grown
 
 
+def test_auto_admin_grows_from_one_member_to_three_and_not_back(directory: DataDirectory) -> None:
+    assert found_or_founded(directory, UpOptions(directory.path)).auto_admins == 1
+    assert found_or_founded(directory, UpOptions(directory.path, auto_admins=3)).auto_admins == 3
+    assert found_or_founded(directory, UpOptions(directory.path)).auto_admins == 3
+    with pytest.raises(CommandError, match="has 3 auto-admins; they cannot be taken away"):
+        found_or_founded(directory, UpOptions(directory.path, auto_admins=1))
+
+
 WRONG_TYPES = '{"format": 1, "cluster_id": "a", "region": "b", "zones": 3, "nodes_per_zone": 1}'
 NO_NODES = '{"format": 1, "cluster_id": "a", "region": "b", "zones": ["c"], "nodes_per_zone": 0}'
 
