@@ -33,8 +33,15 @@ SETTLE_SECONDS = 20.0
 class SnapshotCluster:
     """The cluster, a client, and what was acknowledged."""
 
-    def __init__(self, seed: int, folder: Path | None, partitions: int = 1, **settings: Any) -> None:
-        shape = Shape(partitions=partitions, settings={**SMALL, **settings})
+    def __init__(
+        self,
+        seed: int,
+        folder: Path | None,
+        partitions: int = 1,
+        zones: tuple[int, ...] = (1, 1, 1),
+        **settings: Any,
+    ) -> None:
+        shape = Shape(zones, partitions, settings={**SMALL, **settings})
         self.cluster = SimulatedCluster(seed, folder, routers=1, shape=shape)
         self.client = SimulatedClient(self.cluster, "client")
         self.acknowledged: dict[str, int] = {}
@@ -47,7 +54,7 @@ class SnapshotCluster:
         assert await cluster.until(lambda: all(router.ready for router in cluster.routers), 10.0)
         service = cluster.auto_admin.service
         assert service is not None
-        assert await cluster.until(lambda: service.live_nodes == 3, 10.0)
+        assert await cluster.until(lambda: service.live_nodes == len(cluster.nodes), 10.0)
         for table in tables:
             reply = await self.client.call(
                 "CreateTable",
