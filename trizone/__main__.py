@@ -82,6 +82,7 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument("--auth", choices=("off", "warn", "enforce"), help="whether requests are verified (as before; off)")
     up.add_argument("--credentials", type=Path, metavar="FILE", help="users beside those of trizone user (TOML)")
     up.add_argument("--key-file", type=Path, metavar="FILE", help="the key that seals secrets (in ~/.config/trizone)")
+    up.add_argument("--tls", action="store_true", help="mutual TLS between processes, HTTPS for clients; stays so")
     up.set_defaults(run=_up)
 
     status = commands.add_parser("status", help="show a running cluster's processes and partitions")
@@ -128,10 +129,13 @@ def _up(arguments: argparse.Namespace) -> int:
         auth=arguments.auth,
         credentials=arguments.credentials,
         key_file=arguments.key_file,
+        tls=arguments.tls,
     )
     if arguments.only and not arguments.regions:
         raise CommandError("--only needs --regions.")
     if arguments.regions:
+        if arguments.tls:
+            raise CommandError("--tls does not go with --regions.")
         from trizone.regions import up_regions
 
         return up_regions(options, arguments.regions, arguments.only)

@@ -46,6 +46,7 @@ class ClusterFile:
     auto_admins: Annotated[int, Meta(ge=1)] = 1
     format: int = FORMAT
     auth: Auth = "off"
+    tls: bool = False
 
 
 @dataclass
@@ -59,6 +60,7 @@ class ProcessRecord:
     pid: int | None
     address: str
     metrics: str
+    https: bool = False
 
 
 @dataclass

@@ -37,9 +37,11 @@ from trizone.composition import (
 from trizone.data_directory import Auth, ClusterFile, DataDirectory, RunFile
 from trizone.errors import CommandError
 from trizone.log_tail import LogTail, follow
+from trizone.operator_access import FOLDER
 from trizone.readiness import wait_until_ready
 from trizone.supervisor import Child, Command
 from trizone.temporary import temporary_folder
+from trizone.tls import make_certificates, secured
 
 GRACE_S = {"router": 5.0, "replicator": 5.0, "storagenode": 10.0, "autoadmin": 5.0}
 """Stop order, and how long each has to end by itself."""
@@ -65,6 +67,7 @@ class UpOptions:
     auth: Auth | None = None
     credentials: Path | None = None
     key_file: Path | None = None
+    tls: bool = False  # and for ever after
 
 
 def say(line: str) -> None:
@@ -102,6 +105,7 @@ def found_or_founded(directory: DataDirectory, options: UpOptions) -> ClusterFil
         region = options.region or "us-east-1"
         cluster = ClusterFile(cluster_id(SystemRandom()), region, zones_of(region), options.nodes_per_zone or 1)
         cluster.auth, cluster.auto_admins = options.auth or "off", options.auto_admins or 1
+        cluster.tls = options.tls
         directory.write_cluster(cluster)
         return cluster
     if options.region not in (None, cluster.region):
@@ -117,8 +121,9 @@ def found_or_founded(directory: DataDirectory, options: UpOptions) -> ClusterFil
             f"The cluster in {directory} has {cluster.auto_admins} auto-admins; they cannot be taken away here."
         )
     auth = options.auth or cluster.auth
-    if (wanted, admins, auth) != (cluster.nodes_per_zone, cluster.auto_admins, cluster.auth):
-        cluster.nodes_per_zone, cluster.auto_admins, cluster.auth = wanted, admins, auth
+    tls = options.tls or cluster.tls
+    if (wanted, admins, auth, tls) != (cluster.nodes_per_zone, cluster.auto_admins, cluster.auth, cluster.tls):
+        cluster.nodes_per_zone, cluster.auto_admins, cluster.auth, cluster.tls = wanted, admins, auth, tls
         directory.write_cluster(cluster)
     return cluster
 
@@ -160,6 +165,10 @@ class Launcher:
             regions,
             options.replace_after,
         )
+        self._certificates = directory.path / FOLDER if cluster.tls else None
+        if self._certificates is not None:
+            make_certificates(self._certificates, cluster.cluster_id)
+            self._members = [secured(member, self._certificates) for member in self._members]
         self._run = RunFile(self.endpoint, os.getpid(), [member.record for member in self._members])
         self._children = {member.name: self._child(member) for member in self._members}
         self._asked_to_stop = 0.0
@@ -170,7 +179,7 @@ class Launcher:
     @property
     def endpoint(self) -> str:
         """Where clients connect."""
-        return f"http://{ports.HOST}:{self._port}"
+        return f"http{'s' if self._certificates else ''}://{ports.HOST}:{self._port}"
 
     def _child(self, member: Member) -> Child:
         settings = write_settings(self._directory, member)
@@ -276,11 +285,15 @@ class Launcher:
         region = self._members[0].record.region
         return (
             f"Trizone is ready at {self.endpoint}  ({nodes} in 3 zones, {routers}; {place})\n\n"
-            f"    import boto3\n"
+            f"{self._trust()}    import boto3\n"
             f'    dynamodb = boto3.resource("dynamodb", endpoint_url="{self.endpoint}", region_name="{region}",\n'
             f"                              {self._credentials()}\n\n"
             f"Ctrl-C stops it."
         )
+
+    def _trust(self) -> str:
+        """What makes clients believe the endpoint's certificate."""
+        return f"    export AWS_CA_BUNDLE={self._certificates}/ca.pem\n\n" if self._certificates else ""
 
     def _credentials(self) -> str:
         """What to put into the call: anything, unless requests are verified."""

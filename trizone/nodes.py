@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import dataclass
 
-from cluster.access import OPERATOR
-from cluster.grpc_security import security_of
 from cluster.grpc_transport import GrpcTransport
 from cluster.settings import RouterSettings
 from cluster.transport import Transport, TransportError
 from cluster.wire import admin_pb2
 from trizone.errors import CommandError
+from trizone.operator_access import operator_security
 
 ANSWER_S = 10.0
 METHOD = "Admin/Nodes"
@@ -43,7 +41,7 @@ def ask(settings: RouterSettings, node: str, change: admin_pb2.NodeRequest.Chang
 async def _ask(
     settings: RouterSettings, node: str, change: admin_pb2.NodeRequest.Change
 ) -> tuple[list[NodeStatus], str]:
-    transport = GrpcTransport(security_of(settings, OPERATOR, time.time))
+    transport = GrpcTransport(operator_security(settings))
     request = admin_pb2.NodeRequest(cluster_id=settings.cluster_id, node=node, change=change)
     try:
         reply = await _answer(transport, settings.auto_admins, request.SerializeToString())

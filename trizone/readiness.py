@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 from collections.abc import Callable, Sequence
 
 from trizone.data_directory import ProcessRecord
@@ -13,12 +14,12 @@ ANSWER_S = 1.0
 _AUTO_ADMIN = re.compile(rb"^trizone_autoadmin_(nodes_live|leads|leader_known) (\d+)", re.MULTILINE)
 
 
-async def http_get(address: str, path: str) -> bytes | None:
+async def http_get(address: str, path: str, *, https: bool = False) -> bytes | None:
     """The body that GET `path` at `address` gives with status 200 within a second, else None."""
     host, _, port = address.rpartition(":")
     try:
         async with asyncio.timeout(ANSWER_S):
-            reader, writer = await asyncio.open_connection(host, int(port))
+            reader, writer = await asyncio.open_connection(host, int(port), ssl=_unverified() if https else None)
             try:
                 writer.write(f"GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())
                 answer = await reader.read()
@@ -28,6 +29,13 @@ async def http_get(address: str, path: str) -> bytes | None:
         return None
     head, _, body = answer.partition(b"\r\n\r\n")
     return body if head.split()[1:2] == [b"200"] else None
+
+
+def _unverified() -> ssl.SSLContext:
+    """This machine asks itself whether it is ready, and tells no secret."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 async def is_ready(process: ProcessRecord, nodes: int) -> bool:
@@ -42,7 +50,7 @@ async def is_ready(process: ProcessRecord, nodes: int) -> bool:
                 return int(told.get(b"nodes_live", 0)) >= nodes
             return bool(int(told.get(b"leader_known", 0)))
         case "router":
-            return await http_get(process.address, "/") is not None
+            return await http_get(process.address, "/", https=process.https) is not None
     return True
 
 

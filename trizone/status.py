@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cluster.grpc_security import Security
 from cluster.grpc_transport import GrpcTransport
 from cluster.transport import Transport, TransportError
 from cluster.wire import admin_pb2, common_pb2, node_pb2
 from dynamo.table import decode_table
 from trizone.data_directory import DataDirectory, ProcessRecord
 from trizone.errors import CommandError
+from trizone.operator_access import security_in
 
 ANSWER_S = 2.0
 
@@ -82,7 +84,8 @@ def read_status(data: Path) -> Status:
         raise CommandError(f"The cluster in {directory} is not running.", code=1)
     cluster = directory.cluster()
     assert cluster is not None
-    catalog, reports, members = asyncio.run(_ask(cluster.cluster_id, run.processes))
+    security = security_in(directory.path, cluster.cluster_id, tls=cluster.tls)
+    catalog, reports, members = asyncio.run(_ask(cluster.cluster_id, run.processes, security))
     admins = [process for process in run.processes if process.role == "autoadmin"]
     shown = tuple(_auto_admin(process, members.get(process.address)) for process in admins)
     return Status(run.endpoint, tuple(run.processes), partitions(catalog, reports), shown)
@@ -95,11 +98,11 @@ def _auto_admin(process: ProcessRecord, member: admin_pb2.MemberRecord | None) -
 
 
 async def _ask(
-    cluster_id: str, processes: Sequence[ProcessRecord]
+    cluster_id: str, processes: Sequence[ProcessRecord], security: Security
 ) -> tuple[common_pb2.CatalogUpdate, list[node_pb2.Report], dict[str, admin_pb2.MemberRecord]]:
     """The newest catalog that anyone holds, the reports of all nodes that answer, and auto-admin's members that do, by
     address."""
-    transport = GrpcTransport()
+    transport = GrpcTransport(security)
     nodes = [process.address for process in processes if process.role == "storagenode"]
     admins = [process.address for process in processes if process.role == "autoadmin"]
     request = node_pb2.CatalogRequest(cluster_id=cluster_id).SerializeToString()

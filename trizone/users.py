@@ -9,9 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster.access import OPERATOR
 from cluster.configuration import read_settings
-from cluster.grpc_security import security_of
 from cluster.grpc_transport import GrpcTransport
 from cluster.random_source import RandomSource, SystemRandom
 from cluster.sealing import Keyring, SealError, Session, make_key_file, read_keyring, session_token
@@ -22,6 +20,7 @@ from dynamo.errors import ApiError
 from dynamo.user import AccessKey, User, decode_user, encode_user, user_not_found, with_key
 from trizone.data_directory import DataDirectory
 from trizone.errors import CommandError
+from trizone.operator_access import operator_security
 
 ANSWER_S = 10.0
 TRIES = 5
@@ -149,7 +148,7 @@ Work = Callable[[Users], Awaitable[None]]
 
 async def with_users(settings: RouterSettings, work: Work) -> None:
     """Do something with a cluster's users. Raises CommandError."""
-    transport = GrpcTransport(security_of(settings, OPERATOR, time.time))
+    transport = GrpcTransport(operator_security(settings))
     try:
         await work(Users(settings, transport))
     finally:
