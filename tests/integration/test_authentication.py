@@ -316,3 +316,25 @@ def test_a_key_file_inside_of_the_data_directory_is_refused(tmp_path: Path) -> N
     done = finished("up", "--data", str(tmp_path), "--auth", "enforce", "--key-file", str(tmp_path / "x.key"))
     assert done.returncode == 2
     assert "must not lie in the data directory" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ('listen = "0.0.0.0:0"', 'With auth = "off" a router serves loopback addresses only, and 0.0.0.0:0 is none'),
+        ('auth = "enforce"', 'auth = "enforce" needs a key_file, a credentials_file or both.'),
+        ('auth = "warn"\nkey_file = "/nowhere/key"', "The key file /nowhere/key cannot be read: No such file"),
+        ('auth = "perhaps"', "has a wrong value for auth"),
+    ],
+)
+def test_a_router_that_must_not_start_says_why_in_one_sentence(tmp_path: Path, settings: str, told: str) -> None:
+    file = tmp_path / "router.toml"
+    file.write_text(
+        f'cluster_id = "c1"\nauto_admins = ["127.0.0.1:1"]\nlisten = "127.0.0.1:0"\n{settings}\n'.replace(
+            'listen = "127.0.0.1:0"\nlisten', "listen"
+        )
+    )
+    done = finished("router", "--config", str(file))
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
