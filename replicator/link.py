@@ -127,11 +127,11 @@ class Link:
         if changes.cut_off or changes.busy:
             self.state.waiting = self.state.waiting_since_ms = 0
             return STANDBY_SECONDS
+        await self._ask_state(table, low)
         if changes.rows:
             await self._send(table, changes)
         self._taken = max(self._taken, changes.next)
         self.state.filled = self.state.filled or changes.filled
-        await self._ask_state(table, low)
         return 0.0
 
     def _table(self) -> tuple[Table, bytes]:

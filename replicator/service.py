@@ -113,8 +113,9 @@ class Replicator(Watched):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._links.clear()
-        if self._server is not None:
-            await self._server.stop()
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop()
         await self.requests.close()
 
     async def _again_and_again(self, work: Callable[[], Awaitable[None]], pause: Callable[[], float]) -> None:

@@ -146,7 +146,10 @@ def is_replica(table: Table, region: str) -> bool:
 
 
 def others(table: Table) -> list[Replica]:
-    """The replicas in other regions, those that go included."""
+    """The replicas in other regions, those that go included; none of a table that is no replica any more."""
+    own = replica_of(table, table.region) if table.region else None
+    if own is None or own.state not in _SHOWN:
+        return []
     return [replica for replica in table.replicas if replica.region != table.region and replica.state in _SHOWN]
 
 

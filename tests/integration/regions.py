@@ -13,9 +13,13 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import boto3
+import msgspec
 from botocore.config import Config
 
-from cluster.memory_transport import MemoryNetwork
+from cluster.clock import SystemClock
+from cluster.memory_transport import MemoryNetwork, MemoryTransport
+from cluster.random_source import SystemRandom
+from replicator.service import Replicator
 from trizone.services import Services
 
 START_S = 30.0
@@ -34,6 +38,8 @@ class Regions:
         self._folder = folder
         self._settings = {"exchange_interval": 0.1, **(replicator or {})}
         self._node = node
+        self._network: MemoryNetwork | None = None
+        self._more: list[Replicator] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._started: Future[None] = Future()
@@ -65,8 +71,11 @@ class Regions:
                     settings = {**self._settings, "listen": addresses[name], "peers": peers}
                     services = Services(name, self._folder / name, network, settings, **self._node)
                     self.clusters[name] = await stack.enter_async_context(services)
+                self._network = network
                 self._started.set_result(None)
                 await self._stop.wait()
+                for replicator in self._more:
+                    await replicator.stop()
         except BaseException as error:
             if not self._started.done():
                 self._started.set_exception(error)
@@ -76,6 +85,30 @@ class Regions:
         """Run `work` where the clusters run."""
         assert self._loop is not None
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(WAIT_S)
+
+    def stop_replicator(self, region: str) -> None:
+        """End a region's replicator, as a killed process: nothing goes out or comes in any more."""
+        self.run(self.replicator(region).stop())
+
+    def start_replicator(self, region: str, **changes: Any) -> Replicator:
+        """Start a replicator of a region, at the address that it has or at another."""
+        return self.run(self._start_replicator(region, changes))
+
+    async def _start_replicator(self, region: str, changes: dict[str, Any]) -> Replicator:
+        assert self._network is not None
+        settings = msgspec.structs.replace(self.replicator(region).settings, **changes)
+        made = Replicator(settings, MemoryTransport(self._network), SystemClock(), SystemRandom())
+        self._more.append(made)
+        await made.start()
+        if not changes:
+            self.clusters[region].replicator = made
+        return made
+
+    def replicator(self, region: str) -> Replicator:
+        """The region's replicator."""
+        found = self.clusters[region].replicator
+        assert found is not None
+        return found
 
     def client(self, region: str, service: str = "dynamodb") -> Any:
         """A boto3 client of one region."""
