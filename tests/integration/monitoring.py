@@ -81,6 +81,13 @@ def values_of(address: str, expression: str) -> list[float]:
     return [value for value in values if value == value]
 
 
+def names_known_to(address: str) -> set[str]:
+    """The names of all metrics that were scraped; those of histograms also without what Prometheus adds."""
+    with urllib.request.urlopen(f"http://{address}/api/v1/label/__name__/values", timeout=10) as answer:
+        names = json.load(answer)["data"]
+    return {*names, *(name.removesuffix("_bucket") for name in names)}
+
+
 def client_of(endpoint: str) -> Any:
     """A boto3 client."""
     return boto3.client(

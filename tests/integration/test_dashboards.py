@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,23 @@ from tests.integration.monitoring import (
     expressions_of,
     load,
     make_table,
+    names_known_to,
     scraping,
     targets_of,
     values_of,
 )
 
-DASHBOARDS = sorted((Path(__file__).parents[2] / "deploy" / "grafana" / "dashboards").glob("*.json"))
+ROOT = Path(__file__).parents[2]
+DASHBOARDS = sorted((ROOT / "deploy" / "grafana" / "dashboards").glob("*.json"))
 WAIT_S = 90.0
 EAST, WEST = "us-east-1", "eu-west-1"
+
+
+def metrics_named_in_the_docs() -> set[str]:
+    """Whole names of metrics in docs/metrics.md; a histogram is known by its sum."""
+    named = re.findall(r"`((?:trizone|process)_[a-z_]+[a-z])(?:`|{)", (ROOT / "docs" / "metrics.md").read_text())
+    assert len(named) > 40
+    return set(named)
 
 
 @pytest.mark.skipif(PROMETHEUS is None, reason="prometheus is not installed (Debian: apt-get install prometheus)")
@@ -43,3 +53,4 @@ def test_every_panel_has_data(tmp_path: Path) -> None:
                 eventually(all_have_data, WAIT_S)
             except AssertionError:
                 pytest.fail("no data for:\n" + "\n".join(f"{panel}: {expression}" for panel, expression in missing))
+            assert not metrics_named_in_the_docs() - names_known_to(prometheus)
