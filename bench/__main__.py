@@ -18,6 +18,7 @@ from typing import Any
 
 import uvloop
 
+from bench import rebuild
 from bench.expressions import EXPRESSIONS
 from bench.load import Measured, all_of, for_seconds, run
 from bench.requests import WORKLOADS, Requests, create_table
@@ -91,6 +92,14 @@ async def bench(
         call(endpoint, "DeleteTable", {"TableName": table})
 
 
+def measure_rebuild(megabytes: int, seconds: float) -> None:
+    """A cluster of its own, one of whose followers is made anew."""
+    with started_cluster(["--leaders", "gathered"], rebuild.SMALL_LOG) as (endpoint, _, data):
+        requests = Requests(endpoint.rstrip("/"), f"bench-{uuid.uuid4()}")
+        prepare(requests.endpoint, requests.table)
+        uvloop.run(rebuild.rebuild(requests, data, megabytes, seconds))
+
+
 def main() -> None:
     """Read the options and measure."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # leaves no cluster behind
@@ -101,12 +110,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="per measurement (5)")
     parser.add_argument("--leaders", choices=("spread", "gathered"), help="of a cluster of its own (as trizone up)")
     parser.add_argument("--routers", default="1", help="of a cluster of its own (1)")
-    parser.add_argument("--workloads", choices=KINDS, default="single", help="what is measured (single)")
+    parser.add_argument("--workloads", choices=(*KINDS, "rebuild"), default="single", help="what is measured (single)")
+    parser.add_argument("--megabytes", type=int, default=200, help="of data in a follower that is rebuilt (200)")
     options = parser.parse_args()
     pids = [int(pid) for pid in options.pids.split(",") if pid]
     own = ["--routers", options.routers, *(["--leaders", options.leaders] if options.leaders else [])]
-    cluster = nullcontext((options.url, pids)) if options.url else started_cluster(own)
-    with cluster as (endpoint, processes):
+    if options.workloads == "rebuild":
+        measure_rebuild(options.megabytes, options.seconds)
+        return
+    cluster = nullcontext((options.url, pids, None)) if options.url else started_cluster(own)
+    with cluster as (endpoint, processes, _):
         connections = [int(count) for count in options.connections.split(",")]
         workloads = KINDS[options.workloads]
         uvloop.run(bench(endpoint.rstrip("/"), processes, connections, options.seconds, workloads))
