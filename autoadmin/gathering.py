@@ -27,6 +27,7 @@ HELLO_SECONDS = 1.0
 """How often a member that does not lead asks who the others are."""
 PRESENT_SECONDS = 3.0
 """Who has not answered for so long is not there, and no member is exchanged until it is."""
+STRANGERS_MAX = 100  # groups that are told of in the log
 _GROUP_BYTES = 8
 
 _log = logging.getLogger(__name__)
@@ -181,8 +182,9 @@ class Gathering:
             return members_pb2.Reply().SerializeToString()
         content = members_pb2.Reply()
         group, own = member.record.group, member.record.replica
-        if frame.group and group and frame.group != group and frame.group not in self._strange_groups:
-            self._strange_groups[frame.group] = None
+        known = self._strange_groups
+        if frame.group and group and frame.group != group and frame.group not in known and len(known) < STRANGERS_MAX:
+            known[frame.group] = None
             _log.error(
                 "replica %d is of group %s, and this member of %s: the members were founded twice; of one group, move "
                 "the folders named state away",

@@ -189,6 +189,7 @@ class Member:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None and not self.failure.done():
+            _log.error("this member of auto-admin cannot go on", exc_info=error)
             self.failure.set_exception(error)
 
     def open(self, *, restarted: bool) -> None:
