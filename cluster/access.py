@@ -27,6 +27,10 @@ ROLES = (ROUTER, STORAGE_NODE, AUTO_ADMIN, REPLICATOR, OPERATOR)
 DOMAIN = "trizone.internal"
 CLUSTER_ID = re.compile(r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
 """A cluster id that can stand in a certificate: one label of a host name (RFC 1123)."""
+REGIONS = "Regions/"
+"""What replicators of different regions, whose clusters have different ids, ask of each other."""
+REGIONS_NAME = f"{REPLICATOR}.regions.{DOMAIN}"
+"""A replicator's second name, by which those of other regions know it."""
 PROOF_KEY = "trizone-join-proof"
 """The metadata that carries the proof of the join token."""
 
@@ -77,10 +81,20 @@ def internal_name(role: str, cluster_id: str) -> str:
     return f"{role}.{cluster_id}.{DOMAIN}"
 
 
-def roles_named(names: Iterable[str], cluster_id: str) -> frozenset[str]:
-    """The roles in a cluster that a certificate with these alternative names proves."""
+def server_name(method: str, cluster_id: str) -> str:
+    """The name that the certificate of whoever serves a method must have."""
+    if method.startswith(REGIONS):
+        return REGIONS_NAME
+    return internal_name(server_role(method) or "nobody", cluster_id)
+
+
+def roles_named(names: Iterable[str], cluster_id: str, method: str) -> frozenset[str]:
+    """The roles that a certificate with these alternative names proves to the server of a method in this cluster."""
     present = set(names)
-    return frozenset(role for role in ROLES if internal_name(role, cluster_id) in present)
+    roles = {role for role in ROLES if internal_name(role, cluster_id) in present}
+    if method.startswith(REGIONS) and REGIONS_NAME in present:
+        roles.add(REPLICATOR)
+    return frozenset(roles)
 
 
 @lru_cache(maxsize=1_024)

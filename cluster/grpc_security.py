@@ -14,8 +14,8 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 import grpc
 from grpc import aio
 
-from cluster.access import PROOF_KEY, internal_name, may_call, proof, proves, roles_named, server_role
-from cluster.settings import Settings
+from cluster.access import PROOF_KEY, REGIONS, may_call, proof, proves, roles_named, server_name
+from cluster.settings import ReplicatorSettings, Settings
 
 if TYPE_CHECKING:
     from cluster.tls import Credentials, Material
@@ -32,16 +32,22 @@ class Security:
 
     join_token: str = ""
     credentials: Credentials | None = None
+    regions_token: str = ""
+
+    def token_for(self, method: str) -> str:
+        """The secret that a call of the method proves; empty for none."""
+        return self.regions_token or self.join_token if method.startswith(REGIONS) else self.join_token
 
 
 def security_of(settings: Settings, role: str, wall: Callable[[], float]) -> Security:
     """What the settings ask for, for a process of this role. `wall` gives seconds since 1970. Raises TlsError."""
+    regions_token = settings.regions_token if isinstance(settings, ReplicatorSettings) else ""
     if not settings.tls_certificate:
-        return Security(settings.join_token)
+        return Security(settings.join_token, regions_token=regions_token)
     from cluster.tls import Credentials, TlsFiles  # the library behind it takes time and memory
 
     files = TlsFiles(settings.tls_certificate, settings.tls_key, settings.tls_authorities)
-    return Security(settings.join_token, Credentials(files, role, settings.cluster_id, wall))
+    return Security(settings.join_token, Credentials(files, role, settings.cluster_id, wall), regions_token)
 
 
 def server_credentials(credentials: Credentials) -> grpc.ServerCredentials:
@@ -66,14 +72,14 @@ def _configuration(material: Material) -> grpc.ServerCertificateConfiguration:
 
 
 def secure_channel(
-    address: str, role: str, credentials: Credentials, options: Iterable[tuple[str, Any]]
+    address: str, name: str, credentials: Credentials, options: Iterable[tuple[str, Any]]
 ) -> aio.Channel:
-    """A channel that accepts a server of this role only."""
+    """A channel that accepts a server only whose certificate has this name."""
     material = credentials.material
     return aio.secure_channel(
         address,
         grpc.ssl_channel_credentials(material.authorities, material.key, material.certificate),
-        options=[*options, ("grpc.ssl_target_name_override", internal_name(role, credentials.cluster_id))],
+        options=[*options, ("grpc.ssl_target_name_override", name)],
     )
 
 
@@ -86,12 +92,13 @@ class Caller:
 
     def metadata(self, method: str) -> tuple[tuple[str, str], ...] | None:
         """The proof of the join token, if there is one."""
-        token = self._security.join_token
+        token = self._security.token_for(method)
         return ((PROOF_KEY, proof(token, method)),) if token else None
 
-    def expected_role(self, method: str) -> str:
+    def expected_name(self, method: str) -> str:
         """Of the server, where certificates tell; else nothing."""
-        return "" if self._security.credentials is None else server_role(method) or "nobody"
+        credentials = self._security.credentials
+        return "" if credentials is None else server_name(method, credentials.cluster_id)
 
     def failed(self, address: str, code: grpc.StatusCode, details: str) -> None:
         """Say once that a peer does not want this process, or is not who it should be; it does not get better."""
@@ -115,11 +122,11 @@ class Gate:
 
     def knows_token(self, details: grpc.HandlerCallDetails) -> bool:
         """Whether the caller proves the join token. Asked before anything of its message is read."""
-        token = self._security.join_token
+        method = details.method.removeprefix("/")
+        token = self._security.token_for(method)
         if not token:
             return True
-        given = dict(details.invocation_metadata or ()).get(PROOF_KEY)
-        return proves(given, token, details.method.removeprefix("/"))
+        return proves(dict(details.invocation_metadata or ()).get(PROOF_KEY), token, method)
 
     def lets_in(self, method: str, context: aio.ServicerContext[bytes, bytes]) -> bool:
         """Whether the caller's certificate lets it call this."""
@@ -127,7 +134,7 @@ class Gate:
         if credentials is None:
             return True
         names = context.auth_context().get("x509_subject_alternative_name", ())
-        roles = roles_named((name.decode("utf-8", "replace") for name in names), credentials.cluster_id)
+        roles = roles_named((name.decode("utf-8", "replace") for name in names), credentials.cluster_id, method)
         return any(may_call(role, method) for role in roles)
 
     async def refuse(self, method: str, context: aio.ServicerContext[bytes, bytes], *, known: bool) -> None:

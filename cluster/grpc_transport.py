@@ -326,17 +326,17 @@ class GrpcTransport:
         await self._retiring.finish(0)
 
     def _channel(self, address: str, method: str) -> aio.Channel:
-        role = self._caller.expected_role(method)
-        channel = self._channels.get((address, role))
+        name = self._caller.expected_name(method)
+        channel = self._channels.get((address, name))
         if channel is None:
             credentials = self._security.credentials
             if credentials is None:
                 channel = aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
             else:
-                channel = secure_channel(address, role, credentials, _CHANNEL_OPTIONS)
+                channel = secure_channel(address, name, credentials, _CHANNEL_OPTIONS)
                 if self._reloading is None:
                     self._reloading = asyncio.create_task(self._reload())
-            self._channels[address, role] = channel
+            self._channels[address, name] = channel
         return channel
 
     async def _reload(self) -> None:

@@ -194,6 +194,8 @@ class ReplicatorSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fie
     """Addresses of storage nodes that may be asked for the catalog while no auto-admin answers."""
     peers: tuple[Annotated[str, Meta(pattern=r"^[^\s=]+=[^\s:]+:[0-9]{1,5}$")], ...] = ()
     """The other regions' replicators, each as region=host:port; a region may have several."""
+    regions_token: str = ""
+    """The secret that the replicators of all regions share: they refuse whoever does not have it. Empty: join_token."""
     exchange_interval: Seconds = 0.5
     """Pause between two looks at what tables there are, here and in other regions."""
     scrub_interval: Seconds = 3_600.0
@@ -207,8 +209,9 @@ S = TypeVar("S", bound=Settings)
 
 def check_settings(settings: Settings) -> None:
     """Checks that no single member can make. Raises SettingsError."""
-    if settings.join_token and len(settings.join_token) < JOIN_TOKEN_CHARACTERS_MIN:
-        raise SettingsError(f"join_token is too short: it has at least {JOIN_TOKEN_CHARACTERS_MIN} characters.")
+    for name in ("join_token", "regions_token"):
+        if 0 < len(getattr(settings, name, "")) < JOIN_TOKEN_CHARACTERS_MIN:
+            raise SettingsError(f"{name} is too short: it has at least {JOIN_TOKEN_CHARACTERS_MIN} characters.")
     tls = {name: getattr(settings, name) for name in ("tls_certificate", "tls_key", "tls_authorities")}
     if any(tls.values()) and not all(tls.values()):
         missing = next(name for name, value in tls.items() if not value)

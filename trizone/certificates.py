@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from cluster.access import CLUSTER_ID, DOMAIN, REPLICATOR, internal_name
+from cluster.access import CLUSTER_ID, DOMAIN, REGIONS_NAME, REPLICATOR, internal_name
 from trizone.errors import CommandError
 
 HTTPS = "https"
@@ -33,8 +33,6 @@ AUTHORITY_DAYS = 3_650
 DAYS = 365
 BACKDATED = timedelta(minutes=5)
 """Clocks differ a little; a new certificate must be valid on all machines at once."""
-REGIONS_NAME = f"{REPLICATOR}.regions.{DOMAIN}"
-"""A replicator's second name: by it the replicators of other regions, whose clusters have other ids, know it."""
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,23 @@ async def test_who_has_not_the_token_is_refused(
     assert await stream.receive() == b"y"
 
 
+async def test_regions_have_a_secret_of_their_own(transports: list[GrpcTransport]) -> None:
+    async def answer(message: bytes) -> bytes:
+        return message
+
+    shared = "what all regions know"
+    here, there = Security(TOKEN, regions_token=shared), Security("another cluster's", regions_token=shared)
+    transports += [GrpcTransport(here), GrpcTransport(there), GrpcTransport(Security(TOKEN))]
+    server = await transports[0].serve(
+        "127.0.0.1:0", Handlers(unary={"Regions/Exchange": answer, "Node/Status": answer})
+    )
+    assert await transports[1].call(server.address, "Regions/Exchange", b"x", 5) == b"x"
+    assert await transports[2].call(server.address, "Node/Status", b"x", 5) == b"x"
+    for stranger, method in ((transports[1], "Node/Status"), (transports[2], "Regions/Exchange")):
+        with pytest.raises(TransportError, match="it has not the join token"):
+            await stranger.call(server.address, method, b"x", 5)
+
+
 def test_a_proof_is_good_for_its_method_only() -> None:
     assert proves(proof(TOKEN, "Node/Status"), TOKEN, "Node/Status")
     assert not proves(proof(TOKEN, "Node/Status"), TOKEN, "Admin/CreateTable")

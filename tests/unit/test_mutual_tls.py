@@ -97,7 +97,7 @@ async def test_the_server_itself_looks_at_roles(
     """Also where the caller does not care whom it calls."""
     transports += [authority.transport("autoadmin"), authority.transport("storagenode"), authority.transport("router")]
     server = await transports[0].serve("127.0.0.1:0", HANDLERS)
-    monkeypatch.setattr("cluster.grpc_security.server_role", lambda _: "autoadmin")
+    monkeypatch.setattr("cluster.grpc_security.server_name", lambda _, cluster: internal_name("autoadmin", cluster))
     assert await _gets_in(transports[2], server, "Admin/CreateTable")
     assert not await _gets_in(transports[1], server, "Admin/CreateTable")
     assert not await _gets_in(transports[2], server, "Peer/Snapshot")
@@ -135,6 +135,34 @@ async def test_another_cluster_of_the_same_authority_does_not_get_in(
     # It would not take our server for one of its own, so make it believe in ours.
     caller._security.credentials.cluster_id = "a-cluster"  # type: ignore[union-attr]
     assert not await _gets_in(caller, server, "Node/Status")
+
+
+async def test_replicators_of_two_clusters_know_each_other(
+    authority: Authority, transports: list[GrpcTransport], tmp_path: Path
+) -> None:
+    """Regions are clusters of their own; of each other they serve nothing but what replicators ask."""
+    other = Authority(tmp_path / "other", "another-cluster")
+    both = bundle(tmp_path / "both.pem", authority.folder / "ca.pem", other.folder / "ca.pem")
+
+    def transport(of: Authority, role: str) -> GrpcTransport:
+        files = of.files(role)
+        transports.append(
+            GrpcTransport(Security("", of.credentials(TlsFiles(files.certificate, files.key, both), role)))
+        )
+        return transports[-1]
+
+    handlers = Handlers(unary={"Regions/Exchange": _reverse, "Node/Status": _reverse})
+    server = await transport(authority, "replicator").serve("127.0.0.1:0", handlers)
+    node = await transport(authority, "storagenode").serve("127.0.0.1:0", handlers)
+    replicator, router = transport(other, "replicator"), transport(other, "router")
+    assert await replicator.call(server.address, "Regions/Exchange", b"ab", 5) == b"ba"
+    for caller, called, method in (
+        (replicator, node, "Node/Status"),
+        (replicator, node, "Regions/Exchange"),
+        (router, server, "Regions/Exchange"),
+    ):
+        with pytest.raises(TransportError):
+            await caller.call(called.address, method, b"ab", 5)
 
 
 async def test_an_expired_certificate_does_not_get_in(authority: Authority, transports: list[GrpcTransport]) -> None:
