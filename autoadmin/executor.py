@@ -24,6 +24,9 @@ from dynamo.errors import ApiError
 REPAIR_SECONDS = 0.5
 """How often repairs are planned at the most: that looks at every partition, and nothing waits for it."""
 
+REPAIR_PAUSES = 10
+"""And never more than one part in so many of the time."""
+
 _log = logging.getLogger(__name__)
 
 DEFAULT_RULES = Rules()
@@ -234,6 +237,7 @@ class Control:
         now = self._clock.boottime()
         actions = plan_tables(self.topology, self.view)
         if now >= self._repairs_due:
-            self._repairs_due = now + REPAIR_SECONDS
             actions += plan_repairs(self.topology, self.view, now, self._rules)
+            after = self._clock.boottime()
+            self._repairs_due = after + max(REPAIR_SECONDS, REPAIR_PAUSES * (after - now))
         return actions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from autoadmin.view import SILENT_SECONDS, View
 from cluster.topology import Topology
@@ -31,7 +32,7 @@ class Health:
     draining: frozenset[int] = frozenset()
     successors: Mapping[int, int] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def usable(self) -> frozenset[int]:
         """Nodes that may be given replicas."""
         return self.live - self.draining - self.lost

@@ -108,6 +108,8 @@ class Partition:
     @property
     def wanted_voters(self) -> tuple[ReplicaPlace, ...]:
         """The replicas that vote once the change of membership under way, if any, is done."""
+        if not self.leaving:
+            return self.replicas
         return tuple(place for place in self.replicas if place.replica not in self.leaving)
 
     def replica_on(self, node: int) -> ReplicaPlace | None:

@@ -158,6 +158,8 @@ def _begun(situation: Situation, idle: list[Partition], budget: Budget) -> Itera
     """New changes of partitions where none is under way."""
     begun: set[int] = set()
     for change in URGENCY:
+        if change is MembershipChange.DRAIN and not situation.health.draining:
+            continue
         for partition in idle:
             if partition.id in begun or (leaving := _to_go(situation, partition, change)) is None:
                 continue
@@ -174,8 +176,10 @@ def _to_go(situation: Situation, partition: Partition, change: MembershipChange)
         return next((place for place in wanted if situation.is_lost(place)), None)
     if change is MembershipChange.DRAIN:
         return next((place for place in wanted if situation.is_draining(place)), None)
+    if len({place.zone for place in wanted}) == len(wanted):
+        return None
     zones = Counter(place.zone for place in wanted)
-    if max(zones.values()) == 1 or not all(situation.is_usable(place) for place in wanted):
+    if not all(situation.is_usable(place) for place in wanted):
         return None
     shared = [place for place in wanted if zones[place.zone] > 1]
     return max(shared, key=lambda place: (situation.loads[place.node], place.replica))

@@ -17,6 +17,8 @@ def plan_orders(situation: Situation, seen: View) -> Iterator[Step]:
         leader = situation.settled_leader(partition)
         if leader is None or leader.version < partition.membership_version:
             continue
+        if leader.version == partition.membership_version and not partition.leaving:
+            continue  # nothing has happened since
         if any(partition.replica(voter) is None for voter in leader.voters):
             yield from _adopted(partition, leader, seen)
         elif gone := _released(partition, leader):
@@ -64,9 +66,7 @@ def _is_done(partition: Partition, leader: LeaderSeen) -> bool:
 
 
 def _adopted(partition: Partition, leader: LeaderSeen, seen: View) -> Iterator[AdoptMembers]:
-    """The voters, if the record is older than their membership, and every one's node is known."""
-    if leader.version == partition.membership_version:
-        return
+    """The voters, which are of a later membership than the record, if every one's node is known."""
     places = {place.replica: (place.node, place.log_only) for place in partition.replicas}
     for node, report in seen.nodes.items():
         places.update(

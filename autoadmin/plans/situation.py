@@ -74,6 +74,8 @@ class Situation:
         leader = self.leaders.get(partition.id)
         if leader is None or not leader.voters:
             return bool(partition.leaving)
+        if not partition.leaving and not leader.joint:
+            return False
         return leader.joint or any(place.replica not in leader.voters for place in partition.wanted_voters)
 
 
