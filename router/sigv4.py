@@ -43,6 +43,7 @@ _ESCAPED = [
     bytes([byte]) if chr(byte).isascii() and (chr(byte).isalnum() or chr(byte) in "-_.~") else b"%%%02X" % byte
     for byte in range(256)
 ]
+_HOST_PORT = re.compile(rb"(?m)^(host:.*):\d+\n")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 _MUST_BE_SIGNED = {b"x-amz-target": "'X-Amz-Target'", b"x-amz-date": "'X-Amz-Date'"}
 
@@ -292,17 +293,16 @@ class Verifier(Generic[H]):
         presigned = claim.expires is not None
         if _agrees(claim, key, request.method, path, canonical_query(query, presigned), lines, payload):
             return True
-        if not query and lines.isascii():
-            return False
-        # Signers differ in two odd places: some sign the query as they sent it, and some sign a header's text in UTF-8
-        # and send it in Latin-1. Both say exactly what was meant, so both are taken.
-        queries = [canonical_query(query, presigned), raw_query(query, presigned)] if query else [b""]
-        heads = [lines, _in_utf8(lines)]
+        # Signers differ in odd places: some sign the query as they sent it, some sign a header's text in UTF-8 and send
+        # it in Latin-1, and some sign the host without its port. All say what was meant, so all are taken.
+        queries = dict.fromkeys((canonical_query(query, presigned), raw_query(query, presigned) if query else b""))
+        heads = dict.fromkeys((lines, _in_utf8(lines), _without_port(lines)))
+        first = (next(iter(queries)), lines)
         return any(
             _agrees(claim, key, request.method, path, each, head, payload)
             for each in queries
             for head in heads
-            if (each, head) != (queries[0], lines)
+            if (each, head) != first
         )
 
 
@@ -383,6 +383,10 @@ def _encoded(value: bytes) -> bytes:
 
 def _decoded(value: bytes) -> bytes:
     return _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), value)
+
+
+def _without_port(lines: bytes) -> bytes:
+    return _HOST_PORT.sub(rb"\1\n", lines, count=1)
 
 
 def _in_utf8(lines: bytes) -> bytes:

@@ -73,6 +73,13 @@ def test_a_header_that_is_signed_in_utf8_and_sent_in_latin1() -> None:
     assert verify(changed(request, x_unicode="Größe".encode("latin-1"))) == ACCESS_KEY
 
 
+def test_a_host_that_is_signed_without_its_port() -> None:
+    request = signed(url="http://db.example.com/")
+    assert verify(changed(request, host=b"db.example.com:8000")) == ACCESS_KEY
+    assert verify(changed(signed(url="http://[::1]/"), host=b"[::1]:8000")) == ACCESS_KEY
+    assert refusal(changed(request, host=b"example.com:8000"))[1] == MISMATCH
+
+
 @pytest.mark.parametrize(
     "path",
     ["/", "", "/?a=1&b=2", "/?b=2&a=1&a=0", "/?empty=&x", "/?q=%20%2F%C3%BC", "/a%20b/c", "/a//b/./c/../d/", "/?a=b+c"],
