@@ -258,6 +258,12 @@ class NodeMember(Member):
             if self._random.random() < 0.5:  # else it is left as it is: nobody may trust it
                 self._forget_stores()
 
+    def lose_disk(self) -> None:
+        """The next life begins on an empty disk."""
+        assert self.down
+        self.disk = SimulatedDisk()
+        self._forget_stores()
+
     def _forget_stores(self) -> None:
         self._memory_stores = MemoryStores()
         if self._folder is not None:

@@ -30,6 +30,10 @@ class MovingCluster(SnapshotCluster):
         for member in self.cluster.auto_admins:
             member._settings = replace(member._settings, replace_after=REPLACE_SECONDS)
 
+    def hosted(self, name: str) -> list[HostedReplica]:
+        """The replicas on a node; none while it is down or comes back."""
+        return super().hosted(name) if hasattr(self.node(name).node, "replicas") else []
+
     async def change(self, name: str, change: int) -> None:
         """Ask auto-admin to drain a node, or to stop that."""
         request = admin_pb2.NodeRequest(cluster_id=CLUSTER_ID, node=name)
@@ -123,7 +127,8 @@ def test_nodes_crash_while_replicas_move(power_lost: bool) -> None:
 def log_replicas(made: MovingCluster) -> list[HostedReplica]:
     """Replicas that vote without a state."""
     found = [hosted for member in made.cluster.nodes for hosted in made.hosted(member.name) if hosted.replica.log_only]
-    return [hosted for hosted in found if hosted.replica.replica in hosted.replica.membership.voters]
+    settled = [hosted for hosted in found if not hosted.replica.committed_membership.joint]
+    return [hosted for hosted in settled if hosted.replica.replica in hosted.replica.committed_membership.voters]
 
 
 def full_voters(made: MovingCluster) -> list[int]:
@@ -153,3 +158,48 @@ def test_a_lost_nodes_replicas_are_made_anew(restarts: bool) -> None:
         await made.right()
 
     run((1, 3, 1), story, seed=4)
+
+
+def serves(partition: int) -> Callable[[HostedReplica], bool]:
+    return lambda hosted: hosted.partition_id == partition and hosted.serving
+
+
+def test_a_log_replica_brings_another_up_to_date() -> None:
+    """What only the leader and a log replica had is served, by the one that was away, after the leader has died too."""
+
+    async def story(made: MovingCluster) -> None:
+        await made.write(300)
+        await made.node("node-b").crash()
+        assert await made.cluster.until(lambda: bool(log_replicas(made)), 30.0, 0.001), made.told()
+        partition = log_replicas(made)[0].partition_id
+        await made.cluster.auto_admin.crash()
+        await made.node("node-c").crash()
+        await made.write(60)
+        await made.node("node-a").crash()
+        made.node("node-c").start()
+        assert await made.cluster.until(lambda: any(map(serves(partition), made.hosted("node-c"))), 20.0), made.told()
+        await made.check_items()
+        made.cluster.start()
+        await made.right()
+
+    run((1, 3, 1), story, seed=5)
+
+
+def test_a_node_with_an_empty_disk_fills_itself() -> None:
+    """It is a new node in the place of the old one, and gets new replicas; the old ones are never waited for."""
+
+    async def story(made: MovingCluster) -> None:
+        await made.write(300)
+        member = made.node("node-c")
+        before = {hosted.replica.replica for hosted in made.hosted("node-c")}
+        await member.crash()
+        member.lose_disk()
+        member.start()
+        await made.write(100)
+        assert await made.cluster.until(lambda: full_voters(made) == [3, 3, 3], MOVE_SECONDS), made.told()
+        await made.right()
+        after = {hosted.replica.replica for hosted in made.hosted("node-c")}
+        assert len(after) == 3
+        assert not after & before
+
+    run((1, 1, 1), story, seed=6)

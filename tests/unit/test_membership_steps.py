@@ -1,0 +1,97 @@
+"""A leader's next step towards the members that the catalog wants, and what a replica says to an order to go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cluster.topology import Partition, PartitionState, ReplicaPlace
+from replication.changes import AddLearner, Promote, RemoveLearner
+from replication.membership import UNKNOWN, Member, Membership
+from storagenode.membership_steps import CAUGHT_UP_ENTRIES, LetLead, Progress, Step, may_drop, next_step
+
+PLACES = tuple(ReplicaPlace(10 + n, n, f"zone-{n}") for n in (1, 2, 3))
+RECORD = Partition(1, 2, bytes(16), b"\xff" * 16, PLACES)
+MEMBERS = tuple(Member(place.replica, place.node) for place in PLACES)
+FOUNDED = Membership((11, 12, 13), 1, MEMBERS)
+NEW = ReplicaPlace(20, 4, "zone-1")
+MOVING = replace(RECORD, replicas=(*PLACES, NEW), leaving=(13,))
+FILLING = replace(FOUNDED, version=2, members=(*MEMBERS, Member(20, 4)))
+
+
+def step(
+    record: Partition,
+    membership: Membership,
+    *,
+    leader: int = 11,
+    matches: dict[int, int] | None = None,
+    silent: tuple[int, ...] = (),
+) -> Step | None:
+    """The step of a leader whose log ends at 5,000; whoever is not named in `matches` has all of it."""
+    known = {11: 5000, 12: 5000, 13: 5000, 20: 5000, **(matches or {})}
+    return next_step(
+        record,
+        membership,
+        Progress(leader, 5000, lambda replica: known.get(replica, 0), lambda replica: replica not in silent),
+    )
+
+
+def test_nothing_is_done_where_nothing_is_wanted() -> None:
+    """As it should be, or a table that goes, or a record without replicas."""
+    assert step(RECORD, FOUNDED) is None
+    assert step(replace(MOVING, state=PartitionState.DROPPED), FOUNDED) is None
+    assert step(replace(RECORD, replicas=()), FOUNDED) is None
+
+
+def test_a_replica_is_replaced_in_steps() -> None:
+    """It is added, then filled, then it votes in the place of the other."""
+    assert step(MOVING, FOUNDED) == AddLearner(Member(20, 4))
+    assert step(MOVING, FILLING, matches={20: 0}) is None
+    assert step(MOVING, FILLING, matches={20: 5000 - CAUGHT_UP_ENTRIES - 1}) is None
+    assert step(MOVING, FILLING, silent=(20,)) is None
+    assert step(MOVING, FILLING, matches={20: 5000 - CAUGHT_UP_ENTRIES}) == Promote((11, 12, 20))
+
+
+def test_a_leader_that_is_to_go_lets_another_lead_first() -> None:
+    """One that stays and has the log; without one it goes on alone, and hands over at the end."""
+    assert step(MOVING, FILLING, leader=13, matches={11: 4900, 12: 4990}) == LetLead(12)
+    assert step(MOVING, FILLING, leader=13, matches={11: 10, 12: 10}) == Promote((11, 12, 20))
+
+
+def test_a_learner_that_is_not_wanted_any_more_goes() -> None:
+    """The plan was withdrawn: the record lists it no more, or as leaving."""
+    assert step(RECORD, FILLING) == RemoveLearner(20)
+    assert step(replace(MOVING, leaving=(20,)), FILLING) == RemoveLearner(20)
+
+
+def test_a_node_holds_one_member_at_a_time() -> None:
+    """A new replica on a member's own node waits until that one is gone."""
+    record = replace(RECORD, replicas=(*PLACES, ReplicaPlace(20, 3, "zone-3")), leaving=(13,))
+    assert step(record, FOUNDED) is None
+
+
+def test_a_log_replica_joins_as_one() -> None:
+    """And never are log replicas alone to vote."""
+    record = replace(MOVING, replicas=(*PLACES, replace(NEW, log_only=True)))
+    assert step(record, FOUNDED) == AddLearner(Member(20, 4, log_only=True))
+    alone = replace(record, leaving=(11, 12, 13))
+    filling = replace(FILLING, members=(*MEMBERS, Member(20, 4, log_only=True)))
+    assert step(alone, filling) is None
+
+
+@pytest.mark.parametrize(
+    ("membership", "ordered", "obeys"),
+    [
+        (UNKNOWN, 0, True),
+        (UNKNOWN, 5, True),
+        (replace(FOUNDED, version=4), 5, True),
+        (replace(FOUNDED, version=5), 5, False),
+        (replace(FOUNDED, version=6), 5, False),
+        (Membership((11, 12), 5), 5, True),
+        (Membership((11, 12), 6), 5, False),
+    ],
+)
+def test_an_order_to_go_is_checked_against_the_own_log(membership: Membership, ordered: int, obeys: bool) -> None:
+    """Whoever knows of a later membership, or is a member in the very one that the order names, stays."""
+    assert may_drop(13, membership, ordered) is obeys
