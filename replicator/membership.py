@@ -8,7 +8,7 @@ time has its own step here, each of which can be done any number of times, by an
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -27,6 +27,7 @@ from dynamo.regions import (
 )
 from dynamo.table import Replica, Table, decode_table, encode_table
 from replicator.catalog import RegionCatalog
+from replicator.exchange import Heard, Told
 from replicator.peers import PeerError, Peers
 from replicator.shared_settings import with_newer_settings
 
@@ -65,6 +66,8 @@ class Membership:
         self._cut_off = cut_off
         self._since: dict[tuple[str, str, int], float] = {}
         self._troubles: dict[str, str] = {}
+        self._heard = Heard()
+        self._told_at: tuple[tuple[int, int], Told] | None = None
 
     # --- asked by other regions ---
 
@@ -74,12 +77,15 @@ class Membership:
             return regions_pb2.ExchangeReply(error=f"This is region {self._region}, not {request.to_region}")
         if not self._catalog.known:
             return regions_pb2.ExchangeReply()
+        theirs = self._heard.asked(request)
+        if theirs is None:
+            return self._heard.reply(request, self._told(), not_known=True)
         error = ""
         try:
-            await self._take_over(request.region, _tables(request.tables))
+            await self._take_over(request.region, theirs)
         except ApiError as failure:
             error = failure.message
-        return regions_pb2.ExchangeReply(known=True, tables=self._told(), error=error)
+        return self._heard.reply(request, self._told(), error=error)
 
     async def join(self, request: regions_pb2.JoinRequest) -> regions_pb2.JoinReply:
         """Regions/Join."""
@@ -152,27 +158,29 @@ class Membership:
 
     async def _exchange_with(self, region: str) -> Mapping[str, Table] | None:
         """What another region has; None if it cannot tell."""
-        request = regions_pb2.ExchangeRequest(region=self._region, to_region=region, tables=self._told())
+        told = self._told()
+        request = self._heard.request(self._region, region, told)
         try:
             reply = await self._peers.call(region, "Exchange", request, regions_pb2.ExchangeReply)
         except PeerError:
             return None
         if reply.error:
             _log.info("region %s: %s", region, reply.error)
-        if not reply.known:
+        theirs = self._heard.answered(region, told, reply)
+        if theirs is None:
             return None
-        theirs = _tables(reply.tables)
         try:
             await self._take_over(region, theirs)
         except ApiError as error:
             _log.info("what region %s told cannot be taken over: %s", region, error.message)
         return theirs
 
-    def _told(self) -> list[regions_pb2.TableState]:
-        return [
-            regions_pb2.TableState(name=table.name, definition=encode_table(table))
-            for table in self._catalog.global_tables()
-        ]
+    def _told(self) -> Told:
+        """This region's tables, as they are told."""
+        at = self._catalog.topology.at
+        if self._told_at is None or self._told_at[0] != at:
+            self._told_at = (at, Told(self._catalog.global_tables()))
+        return self._told_at[1]
 
     async def _take_over(self, region: str, theirs: Mapping[str, Table]) -> None:
         """Take over what is newer of the tables that both regions have."""
@@ -276,10 +284,6 @@ def can_be_adopted(here: Table, told: Table) -> bool:
 
 def _take_over(here: Table, told: Table) -> Table:
     return with_newer_settings(with_entries(here, told.replicas), told)
-
-
-def _tables(states: Iterable[regions_pb2.TableState]) -> dict[str, Table]:
-    return {state.name: decode_table(state.definition) for state in states}
 
 
 def _joined_before(here: Table, entry: Replica) -> regions_pb2.JoinReply:

@@ -16,24 +16,36 @@ class TableState(_message.Message):
     def __init__(self, name: _Optional[str] = ..., definition: _Optional[bytes] = ...) -> None: ...
 
 class ExchangeRequest(_message.Message):
-    __slots__ = ("region", "to_region", "tables")
+    __slots__ = ("region", "to_region", "tables", "hash", "left_out", "known_hash")
     REGION_FIELD_NUMBER: _ClassVar[int]
     TO_REGION_FIELD_NUMBER: _ClassVar[int]
     TABLES_FIELD_NUMBER: _ClassVar[int]
+    HASH_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_HASH_FIELD_NUMBER: _ClassVar[int]
     region: str
     to_region: str
     tables: _containers.RepeatedCompositeFieldContainer[TableState]
-    def __init__(self, region: _Optional[str] = ..., to_region: _Optional[str] = ..., tables: _Optional[_Iterable[_Union[TableState, _Mapping]]] = ...) -> None: ...
+    hash: bytes
+    left_out: bool
+    known_hash: bytes
+    def __init__(self, region: _Optional[str] = ..., to_region: _Optional[str] = ..., tables: _Optional[_Iterable[_Union[TableState, _Mapping]]] = ..., hash: _Optional[bytes] = ..., left_out: _Optional[bool] = ..., known_hash: _Optional[bytes] = ...) -> None: ...
 
 class ExchangeReply(_message.Message):
-    __slots__ = ("known", "tables", "error")
+    __slots__ = ("known", "tables", "error", "hash", "left_out", "not_known")
     KNOWN_FIELD_NUMBER: _ClassVar[int]
     TABLES_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    HASH_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    NOT_KNOWN_FIELD_NUMBER: _ClassVar[int]
     known: bool
     tables: _containers.RepeatedCompositeFieldContainer[TableState]
     error: str
-    def __init__(self, known: _Optional[bool] = ..., tables: _Optional[_Iterable[_Union[TableState, _Mapping]]] = ..., error: _Optional[str] = ...) -> None: ...
+    hash: bytes
+    left_out: bool
+    not_known: bool
+    def __init__(self, known: _Optional[bool] = ..., tables: _Optional[_Iterable[_Union[TableState, _Mapping]]] = ..., error: _Optional[str] = ..., hash: _Optional[bytes] = ..., left_out: _Optional[bool] = ..., not_known: _Optional[bool] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
     __slots__ = ("region", "to_region", "definition")
