@@ -237,14 +237,18 @@ class Installer:
             manifest = snapshot.manifest
             membership = Membership.decode(manifest.membership)
             hosted.perform(hosted.replica.install(snapshot.position, manifest.epoch, membership))
-            await self._keeper.flushed()
-            await self._executor.run(partial(self._folder.remove_older, snapshot))
+            try:
+                await self._keeper.flushed()
+            except BaseException:
+                restoration.discard()
+                raise
             if hosted.dropped:
                 await self._executor.run(restoration.discard)
                 return
             restoration.place(hosted.store)
             hosted.state_replaced()
             hosted.perform(hosted.replica.installed())
+            await self._executor.run(partial(self._folder.remove_older, snapshot))
         self.installed += 1
         _log.info("partition %d is at position %d by a snapshot", hosted.partition_id, snapshot.position)
 

@@ -368,8 +368,8 @@ class SnapshotKeeper:
             store = await self._executor.run(restoration.open)
             await require_whole(store, self._executor, self.pace.take)
             return restoration, store
-        except (OSError, StoreError):
-            await self._executor.run(restoration.discard)
+        except BaseException:  # cancelled as well: a store that is left open cannot be made again
+            restoration.discard()
             raise
         finally:
             reader.close()
