@@ -38,7 +38,9 @@ class LmdbCopy:
         """The next `size` bytes, fewer only at the end."""
         try:
             return self._piped.read(size)
-        except (OSError, ValueError, StoreError):
+        except ValueError as error:
+            raise StoreError("the store was closed while it was copied") from error
+        except (OSError, StoreError):
             raise
         except Exception as error:
             raise self._translate(error) from error

@@ -11,7 +11,16 @@ from typing import Final
 
 from storagenode.storage import layout
 from storagenode.storage.row_sums import ALL, Moved, RowSum, RowWalk, is_summed, row_hash, sum_of
-from storagenode.storage.store import SCHEMA, Applied, OperationIdRow, Space, Store, StoreBroken, WriteBatch
+from storagenode.storage.store import (
+    SCHEMA,
+    Applied,
+    OperationIdRow,
+    Space,
+    Store,
+    StoreBroken,
+    StoreError,
+    WriteBatch,
+)
 
 _ROW: Final = struct.Struct("<II")
 
@@ -195,7 +204,7 @@ class MemoryCopy:
     def read(self, size: int) -> bytes:
         """The next `size` bytes, fewer only at the end."""
         if self._closed:
-            raise ValueError("the copy is closed")
+            raise StoreError("the copy is closed")
         self._offset += size
         return self._data[self._offset - size : self._offset]
 

@@ -127,7 +127,8 @@ class StoreCopy(Protocol):
         ...
 
     def read(self, size: int) -> bytes:
-        """The next `size` bytes, fewer only at the end; blocks. Raises StoreError; ValueError if it was closed."""
+        """The next `size` bytes, fewer only at the end; blocks. Raises StoreError, also when it was closed, or
+        its store was, which may happen at any time."""
         ...
 
     def close(self) -> None:

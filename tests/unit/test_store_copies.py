@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from storagenode.storage.store import Applied, OperationIdRow, Store, StoreBroken, StoreCopy, Stores, WriteBatch
+from storagenode.storage.store import (
+    Applied,
+    OperationIdRow,
+    Store,
+    StoreBroken,
+    StoreCopy,
+    StoreError,
+    Stores,
+    WriteBatch,
+)
 from tests.unit.test_store import make_stores
 
 PIECE = 10_000
@@ -123,7 +132,7 @@ def test_closing_a_store_ends_its_copies(stores: Stores) -> None:
     copy.close()
     copy.close()
     assert threading.active_count() == before
-    with pytest.raises(ValueError, match="closed"):
+    with pytest.raises(StoreError, match="closed"):
         copy.read(10)
     store.copy().read(10)
     store.close()
@@ -143,3 +152,13 @@ def test_space_tells_what_is_free_in_the_file(tmp_path: Path) -> None:
     data = read_all(store.copy())
     store.close()
     assert restored(stores, data, 1, 2).space().file < thinned.file / 5
+
+
+def test_whoever_copies_a_store_hears_that_it_was_closed(tmp_path: Path) -> None:
+    store = make_stores("lmdb", tmp_path).open(1, 2)
+    fill(store, 0, 3000)
+    copy = store.copy()
+    copy.read(10)
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        copy.read(10)
