@@ -1,7 +1,7 @@
 # A menu. What a line does stands in tools/, so that it can be read, tested and run without make.
 # ARGS goes to the command behind the target:  make up ARGS="--port 9000 --nodes-per-zone 2"   make unit ARGS="-k number"
 .DEFAULT_GOAL := help
-.PHONY: help up test test-full lint types unit property integration conformance fuzz parity test-clients test-compose simulation sim sim-mutants chaos bench proto clean
+.PHONY: help up test test-full lint types unit property integration conformance fuzz parity test-clients test-compose simulation sim sim-mutants chaos bench bench-peers proto clean
 
 READY_TO_RUN := .venv/.ready-to-run
 READY_TO_DEVELOP := .venv/.ready-to-develop
@@ -59,6 +59,9 @@ chaos: $(READY_TO_DEVELOP)         ## killed and frozen processes under load; AR
 
 test-compose: $(READY_TO_DEVELOP)  ## deploy/compose.yaml in a container engine of its own; ARGS="-m slow" for more
 	tools/test-compose $(ARGS)
+
+bench-peers: $(READY_TO_DEVELOP)   ## the same beside other servers of the API, which it installs; writes bench/results/
+	.venv/bin/python -m bench.peers $(ARGS)
 
 bench: $(READY_TO_DEVELOP)         ## requests per second, latency and CPU per request
 	tools/bench $(ARGS)

@@ -21,7 +21,7 @@ import uvloop
 from bench import rebuild
 from bench.expressions import EXPRESSIONS
 from bench.load import Measured, all_of, for_seconds, run
-from bench.requests import WORKLOADS, Requests, create_table
+from bench.requests import WORKLOADS, Make, Requests, create_table
 from bench.server import cpu_seconds, started_cluster
 from bench.transactions import TRANSACTIONS
 
@@ -52,10 +52,10 @@ def prepare(endpoint: str, table: str) -> None:
 
 
 async def measure(
-    requests: Requests, workload: str, connections: int, seconds: float, pids: list[int]
+    requests: Requests, workload: str, connections: int, seconds: float, pids: list[int], make: Make | None = None
 ) -> tuple[Measured, float]:
     """A run of one workload after a short one that does not count; with the CPU seconds that the cluster used."""
-    stream = requests.workload(workload, ALL[workload])
+    stream = requests.workload(workload, make or ALL[workload])
     await run(requests.endpoint, for_seconds(stream, WARM_UP_S), connections)
     before = cpu_seconds(pids)
     measured = await run(requests.endpoint, for_seconds(stream, seconds), connections)

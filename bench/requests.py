@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 ITEMS = 5_000
@@ -110,7 +110,9 @@ class Requests:
         )
 
 
-WORKLOADS: dict[str, Callable[[Requests, random.Random], bytes]] = {
+Make: TypeAlias = Callable[[Requests, random.Random], bytes]
+"""Makes one request of a workload."""
+WORKLOADS: dict[str, Make] = {
     "put 1 KB": Requests._put,
     "get strong": Requests._get_strong,
     "get eventual": Requests._get_eventual,
