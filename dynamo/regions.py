@@ -1,8 +1,9 @@
 """Global tables: which of two writes wins, and which regions take part.
 
 The winner is the greater `(stamp, region)`, wherever the two writes meet, so that all regions end with the same item.
-Membership is a map from region to its newest entry; of two maps every entry with the later `since` counts, so that
-regions that tell each other what they know end with the same map, in whatever order they hear of it.
+Membership is a map from region to its newest entry; of two maps every entry with the later `since` counts, and of two
+of the same time the one that takes the region out. So regions that tell each other what they know end with the same
+map, in whatever order they hear of it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ AHEAD_MS_MAX: Final = 60_000
 
 PRESENT: Final = ("CREATING", "FILLING", "ACTIVE")
 """States of a region that gets every change."""
+
+
+_RANKS: Final = {"CUT_OFF": 1, "CREATION_FAILED": 1, "DELETING": 2, "REMOVED": 2}
+"""Of entries of the same time the higher one counts; those of regions that are present have 0."""
 
 
 class Version(NamedTuple):
@@ -85,7 +90,7 @@ def with_entry(table: Table, entry: Replica) -> Table:
     removed, since items of its may come from others.
     """
     known = replica_of(table, entry.region)
-    if known is not None and known.since >= entry.since:
+    if known is not None and _age(known) >= _age(entry):
         return table
     if entry.region == table.region:
         number, origins = OWN, table.origins
@@ -100,6 +105,10 @@ def with_entry(table: Table, entry: Replica) -> Table:
     others = tuple(replica for replica in table.replicas if replica.region != entry.region)
     replicas = tuple(sorted((*others, changed), key=lambda replica: replica.region))
     return msgspec.structs.replace(table, origins=origins, replicas=replicas)
+
+
+def _age(entry: Replica) -> tuple[int, int]:
+    return entry.since, _RANKS.get(entry.state, 0)
 
 
 def with_entries(table: Table, entries: Iterable[Replica]) -> Table:
