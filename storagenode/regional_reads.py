@@ -64,7 +64,7 @@ def changes_after(store: Store, table: Table, number: int, after: int) -> Slice:
             else:
                 told = list(_touched(store, table, number, change, position))
             found += told
-            looked += 1 + len(told)
+            looked += max(1, len(told))
             size += len(value) + sum(len(row.body) for row in told)
             last = position
     return Slice(found, store.applied().position, False)
