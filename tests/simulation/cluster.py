@@ -27,7 +27,6 @@ from router.service import Router
 from storagenode.hosted import HostedReplica
 from storagenode.log.errors import LogError
 from storagenode.node import Seams, StorageNode
-from storagenode.storage.lmdb_store import LmdbStores
 from storagenode.storage.memory_store import MemoryStores
 from storagenode.storage.store import StoreError, Stores
 from tests.simulation.agreed_log import AgreedLog
@@ -36,6 +35,7 @@ from tests.simulation.simulated_disk import SimulatedDisk
 from tests.simulation.simulated_machine import CutShort, SimulatedClock, SimulatedExecutor
 from tests.simulation.simulated_network import SimulatedNetwork, SimulatedTransport
 from tests.simulation.simulated_process import Process
+from tests.simulation.simulated_stores import WatchedStores, spoil
 from tests.simulation.trace import Trace
 
 CLUSTER_ID = "simulated"
@@ -97,10 +97,12 @@ class Member(ABC):
         self._cluster.trace.note(f"{self.name} {'loses power' if power_lost else 'is killed'}")
         assert self._transport is not None
         self._transport.die(power_lost=power_lost)
-        self._dying()
-        await process.kill()
-        self._died(power_lost=power_lost)
-        self.dying = False
+        try:
+            self._dying()
+            await process.kill()
+            self._died(power_lost=power_lost)
+        finally:
+            self.dying = False
 
     def _dying(self) -> None:  # noqa: B027 (nothing to do is an answer)
         """Before the process is unwound."""
@@ -126,6 +128,7 @@ class NodeMember(Member):
         self.executors: list[SimulatedExecutor] = []
         self._folder = folder
         self._memory_stores = MemoryStores()
+        self._synced: dict[str, int] = {}
         self._cut_loses_power = False
         self.closed_cleanly = False
         self.disk_fails = False
@@ -178,7 +181,12 @@ class NodeMember(Member):
     def _stores(self) -> Stores:
         if self._folder is None:
             return self._memory_stores
-        return LmdbStores(LocalDisk(), f"{self._folder}/partitions", f"{self._folder}/trash", self.clock.wall)
+        return self._watched_stores()
+
+    def _watched_stores(self) -> WatchedStores:
+        stores = WatchedStores(LocalDisk(), f"{self._folder}/partitions", f"{self._folder}/trash", self.clock.wall)
+        stores.synced = self._synced
+        return stores
 
     def crash_at(self, operation: str, skipped: int, *, power_lost: bool) -> None:
         """Crash before the disk's operation of this kind that follows `skipped` others."""
@@ -254,15 +262,21 @@ class NodeMember(Member):
             else:
                 node.log.close()
         if power_lost:
-            self.disk.crash(self._random)
-            if self._random.random() < 0.5:  # else it is left as it is: nobody may trust it
-                self._forget_stores()
+            self.lose_power()
 
     def lose_disk(self) -> None:
         """The next life begins on an empty disk."""
         assert self.down
         self.disk = SimulatedDisk()
         self._forget_stores()
+
+    def lose_power(self) -> None:
+        """The machine, on which nothing runs any more, loses what was not synced."""
+        self.disk.crash(self._random)
+        if self._folder is not None:
+            spoil(self._watched_stores(), self._folder / "partitions", self._random)
+        elif self._random.random() < 0.5:  # else it is left as it is: nobody may trust it
+            self._forget_stores()
 
     def _forget_stores(self) -> None:
         self._memory_stores = MemoryStores()
@@ -411,7 +425,12 @@ class SimulatedCluster:
         """Run `work` beside everything else, as nobody's process."""
         task = asyncio.get_running_loop().create_task(work, context=self.network.context)
         self._work.add(task)
-        task.add_done_callback(self._work.discard)
+        task.add_done_callback(self._worked)
+
+    def _worked(self, task: asyncio.Task[None]) -> None:
+        self._work.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.failures.append(f"the simulation itself: {error!r}")
 
     def start(self) -> None:
         """Start every machine that is down."""

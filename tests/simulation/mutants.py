@@ -40,15 +40,17 @@ MUTANTS: Final[dict[str, Mutant]] = {}
 PLANS: Final[dict[str, Plan]] = {}
 
 
-def _mutant(
+def mutant(
     weights: Mapping[str, float] | None = None,
     *,
     clients: int = 6,
     think: tuple[float, float] = (0.005, 0.1),
     pause: tuple[float, float] = (0.1, 1.2),
     silence: float = 0.5,
+    shape: Shape | None = None,
+    features: Features | None = None,
 ) -> Callable[[Callable[[], Iterator[None]]], Mutant]:
-    """Register a mutant with the faults that it is to be looked for under."""
+    """Register a mutant with the faults, the cluster and the table that it is to be looked for with."""
 
     def register(function: Callable[[], Iterator[None]]) -> Mutant:
         name = function.__name__.replace("_", " ")
@@ -60,21 +62,21 @@ def _mutant(
             think=think,
             pause=pause,
             silence=silence,
-            shape=Shape(),
-            features=Features(),
+            shape=shape or Shape(),
+            features=features or Features(),
         )
         return MUTANTS[name]
 
     return register
 
 
-def _patched(target: Any, name: str, make: Callable[[Any], Callable[..., Any]]) -> AbstractContextManager[object]:
+def patched(target: Any, name: str, make: Callable[[Any], Callable[..., Any]]) -> AbstractContextManager[object]:
     """Replace a method by what `make` makes of it."""
     original = getattr(target, name)
     return patch.object(target, name, wraps(original)(make(original)))
 
 
-_CRASHES: Final = {"kill node": 2.0, "power loss": 3.0, "power loss while writing": 4.0, "kill while writing": 2.0}
+CRASHES: Final = {"kill node": 2.0, "power loss": 3.0, "power loss while writing": 4.0, "kill while writing": 2.0}
 _LOST_FLUSHES: Final = {
     "slow disk": 4.0,
     "power loss everywhere": 4.0,
@@ -83,22 +85,22 @@ _LOST_FLUSHES: Final = {
     "isolate": 2.0,
 }
 _DEPOSED: Final = {"leader cut off with a router": 6.0, "stopped process": 1.0, "slow machine": 2.0, "kill router": 1.0}
-_SPLITS: Final = {"two sides": 4.0, "stopped process": 2.0, "split a node from the others": 2.0, **_DEPOSED}
-_ELECTIONS: Final = {**_CRASHES, **_SPLITS, "isolate": 2.0, "hand over": 2.0}
-_LOSSES: Final = {"lost clients": 4.0, "kill node": 2.0, "broken connections": 2.0, "kill router": 2.0}
+SPLITS: Final = {"two sides": 4.0, "stopped process": 2.0, "split a node from the others": 2.0, **_DEPOSED}
+ELECTIONS: Final = {**CRASHES, **SPLITS, "isolate": 2.0, "hand over": 2.0}
+LOSSES: Final = {"lost clients": 4.0, "kill node": 2.0, "broken connections": 2.0, "kill router": 2.0}
 
 
 # --- the quorum ---
 
 
-@_mutant(_ELECTIONS)
+@mutant(ELECTIONS)
 def acknowledge_before_the_quorum() -> Iterator[None]:
     """A leader counts an entry as committed once it is on its own disk."""
-    with _patched(Leadership, "replicated", lambda _: lambda _self, durable: durable):
+    with patched(Leadership, "replicated", lambda _: lambda _self, durable: durable):
         yield
 
 
-@_mutant(_ELECTIONS)
+@mutant(ELECTIONS)
 def acknowledge_when_proposed() -> Iterator[None]:
     """The client hears that its write is done while it is under way."""
 
@@ -111,43 +113,43 @@ def acknowledge_when_proposed() -> Iterator[None]:
 
         return propose
 
-    with _patched(HostedReplica, "propose_gathered", make):
+    with patched(HostedReplica, "propose_gathered", make):
         yield
 
 
-@_mutant(_LOST_FLUSHES)
+@mutant(_LOST_FLUSHES)
 def acknowledge_before_the_flush() -> Iterator[None]:
     """A follower's acknowledgements and votes do not wait for its disk."""
-    with _patched(Flusher, "after_flush", lambda _: lambda _self, callback: callback()):
+    with patched(Flusher, "after_flush", lambda _: lambda _self, callback: callback()):
         yield
 
 
-@_mutant({"leader forgets, its witness is away": 1.0}, pause=(2.0, 5.0))
+@mutant({"leader forgets, its witness is away": 1.0}, pause=(2.0, 5.0))
 def count_the_own_log_before_the_flush() -> Iterator[None]:
     """A leader counts its own entries as soon as they are in memory."""
 
     def make(original: Any) -> Any:
         return lambda self, _durable: original(self, self._log.last_position)
 
-    with _patched(Leadership, "replicated", make):
+    with patched(Leadership, "replicated", make):
         yield
 
 
-@_mutant({"split a node from the others": 4.0, "slow network": 4.0, "slow machine": 3.0, "kill node": 1.0})
+@mutant({"split a node from the others": 4.0, "slow network": 4.0, "slow machine": 3.0, "kill node": 1.0})
 def believe_a_commit_beyond_what_matches() -> Iterator[None]:
     """A follower takes its leader's commit for entries that it has not compared."""
 
     def hear(self: Replica, position: int) -> None:
         self._commit_to(min(position, self._log.last_position))
 
-    with _patched(Replica, "_hear_commit", lambda _: hear):
+    with patched(Replica, "_hear_commit", lambda _: hear):
         yield
 
 
 # --- elections ---
 
 
-@_mutant({"voter restarted between two leaders": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.5, 3.5))
+@mutant({"voter restarted between two leaders": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.5, 3.5))
 def ignore_the_epoch_on_append() -> Iterator[None]:
     """A follower takes entries of a leader that was deposed."""
 
@@ -162,54 +164,54 @@ def ignore_the_epoch_on_append() -> Iterator[None]:
 
         return step
 
-    with _patched(Replica, "_step_append", make):
+    with patched(Replica, "_step_append", make):
         yield
 
 
-@_mutant(_ELECTIONS)
+@mutant(ELECTIONS)
 def vote_for_any_log() -> Iterator[None]:
     """A voter does not compare logs."""
 
     def up_to_date(_self: Replica, _request: VoteRequest) -> bool:
         return True
 
-    with _patched(Replica, "_up_to_date", lambda _: up_to_date):
+    with patched(Replica, "_up_to_date", lambda _: up_to_date):
         yield
 
 
-@_mutant({**_CRASHES, "kill all nodes": 2.0, "power loss everywhere": 3.0})
+@mutant({**CRASHES, "kill all nodes": 2.0, "power loss everywhere": 3.0})
 def forget_to_sync_the_vote() -> Iterator[None]:
     """Epoch and vote do not get to the log."""
 
     def append(_self: NodeLog, _partition: int, _state: HardState) -> None:
         return None
 
-    with _patched(NodeLog, "append_hard_state", lambda _: append):
+    with patched(NodeLog, "append_hard_state", lambda _: append):
         yield
 
 
 # --- leases ---
 
 
-@_mutant({"leader cut off, its voter restarted": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.0, 3.0))
+@mutant({"leader cut off, its voter restarted": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.0, 3.0))
 def skip_the_lease_wait() -> Iterator[None]:
     """A new leader serves at once."""
     with patch("replication.elections.serve_from", lambda _timing, _left, now: now):
         yield
 
 
-@_mutant({"leader suspended with a router": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.0, 3.0))
+@mutant({"leader suspended with a router": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.0, 3.0))
 def read_without_a_lease() -> Iterator[None]:
     """A leader reads for as long as it believes that it leads."""
 
     def may_read(self: Replica, _now: float) -> bool:
         return self.may_write()
 
-    with _patched(Replica, "may_read", lambda _: may_read):
+    with patched(Replica, "may_read", lambda _: may_read):
         yield
 
 
-@_mutant({"leader suspended with a router": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.0, 3.0))
+@mutant({"leader suspended with a router": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.0, 3.0))
 def refuse_without_a_lease() -> Iterator[None]:
     """A leader's refusals, which rest on its state as reads do, need no lease."""
 
@@ -221,11 +223,11 @@ def refuse_without_a_lease() -> Iterator[None]:
 
         return write
 
-    with _patched(HostedReplica, "_write", make):
+    with patched(HostedReplica, "_write", make):
         yield
 
 
-@_mutant({"leader hears late, then is not heard": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.0, 2.5))
+@mutant({"leader hears late, then is not heard": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.0, 2.5))
 def count_the_lease_from_the_answer() -> Iterator[None]:
     """A leader counts its lease from when an answer came, not from when its beat left."""
 
@@ -238,25 +240,25 @@ def count_the_lease_from_the_answer() -> Iterator[None]:
 
         return answered
 
-    with _patched(LeaderBeats, "answered", make):
+    with patched(LeaderBeats, "answered", make):
         yield
 
 
-@_mutant({"leader cut off after handing over": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(0.5, 2.0))
+@mutant({"leader cut off after handing over": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(0.5, 2.0))
 def resume_reads_after_a_hand_over() -> Iterator[None]:
     """A leader that ordered another to stand goes on serving."""
 
     def serves(self: Leadership, applied: int) -> bool:
         return self.waited and applied >= self.first_of_epoch
 
-    with _patched(Leadership, "serves", lambda _: serves):
+    with patched(Leadership, "serves", lambda _: serves):
         yield
 
 
 # --- what is applied, and what is read ---
 
 
-@_mutant({"leader cut off with a router": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.0, 2.5))
+@mutant({"leader cut off with a router": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.0, 2.5))
 def read_unapplied_state() -> Iterator[None]:
     """Reads see writes that are still under way."""
 
@@ -266,11 +268,11 @@ def read_unapplied_state() -> Iterator[None]:
             return storage_pb2.ItemReply()
         return storage_pb2.ItemReply(item=old.body, size=codec.size_of(old.stored))
 
-    with _patched(Partition, "get", lambda _: get):
+    with patched(Partition, "get", lambda _: get):
         yield
 
 
-@_mutant({"leader cut off with a router": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.0, 2.5))
+@mutant({"leader cut off with a router": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.0, 2.5))
 def refuse_by_a_write_under_way() -> Iterator[None]:
     """A refusal that rests on a write under way does not wait for it."""
 
@@ -283,11 +285,11 @@ def refuse_by_a_write_under_way() -> Iterator[None]:
 
         return decide
 
-    with _patched(Partition, "decide", make):
+    with patched(Partition, "decide", make):
         yield
 
 
-@_mutant(_ELECTIONS)
+@mutant(ELECTIONS)
 def apply_the_clock() -> Iterator[None]:
     """Apply takes something from outside of the log."""
 
@@ -301,11 +303,11 @@ def apply_the_clock() -> Iterator[None]:
 
         return apply
 
-    with _patched(Partition, "apply", make):
+    with patched(Partition, "apply", make):
         yield
 
 
-@_mutant()
+@mutant()
 def drop_by_absence() -> Iterator[None]:
     """A node drops replicas that an update of the catalog does not name."""
 
@@ -319,14 +321,14 @@ def drop_by_absence() -> Iterator[None]:
 
         return follow
 
-    with _patched(StorageNode, "_follow", make):
+    with patched(StorageNode, "_follow", make):
         yield
 
 
 # --- once, however often it is sent ---
 
 
-@_mutant(_LOSSES)
+@mutant(LOSSES)
 def forget_operation_ids_at_failover() -> Iterator[None]:
     """Only the leader of the time remembers what was done."""
 
@@ -338,11 +340,11 @@ def forget_operation_ids_at_failover() -> Iterator[None]:
 
         return after_apply
 
-    with _patched(Partition, "_after_apply", make):
+    with patched(Partition, "_after_apply", make):
         yield
 
 
-@_mutant({"kill all nodes": 3.0, "lost clients": 4.0, "kill node": 3.0})
+@mutant({"kill all nodes": 3.0, "lost clients": 4.0, "kill node": 3.0})
 def forget_operation_ids_at_restart() -> Iterator[None]:
     """Operation ids are not read back from the store."""
 
@@ -353,18 +355,18 @@ def forget_operation_ids_at_restart() -> Iterator[None]:
 
         return start
 
-    with _patched(Partition, "__init__", make):
+    with patched(Partition, "__init__", make):
         yield
 
 
-@_mutant(_LOSSES)
+@mutant(LOSSES)
 def give_every_try_an_id_of_its_own() -> Iterator[None]:
     """A router does not derive operation ids from the SDK's invocation id."""
 
     def source(self: RequestContext) -> bytes:
         return self.random.bytes(16)
 
-    with _patched(RequestContext, "_source", lambda _: source):
+    with patched(RequestContext, "_source", lambda _: source):
         yield
 
 

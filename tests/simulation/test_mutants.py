@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.simulation import storage_mutants  # noqa: F401  it adds to MUTANTS
 from tests.simulation.mutants import MUTANTS, PLANS, seeds_until_found
 from tests.simulation.scenarios.storm import run_storm
 

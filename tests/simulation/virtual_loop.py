@@ -17,8 +17,16 @@ from tests.simulation.simulated_process import current_process, process_in
 T = TypeVar("T")
 
 
+TURNS_MAX = 200_000
+"""Turns of the loop at one moment of virtual time."""
+
+
 class Deadlock(Exception):  # noqa: N818  a finding
     """Nothing is ready and no timer is set: the program would wait for ever."""
+
+
+class Livelock(Exception):  # noqa: N818  a finding
+    """Something is always ready, so that time stands still."""
 
 
 class _NoFiles(selectors.BaseSelector):
@@ -54,6 +62,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self._now = 0.0
+        self._turns = 0
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._numbers = count()
         super().__init__(_NoFiles())
@@ -78,10 +87,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
                 heappop(timers)
             if not timers:
                 raise Deadlock
-            self._now = max(self._now, timers[0][0])
+            if timers[0][0] > self._now:
+                self._now, self._turns = timers[0][0], 0
         now = self._now
         while timers and timers[0][0] <= now:
             ready.append(heappop(timers)[2])
+        self._turns += 1
+        if self._turns > TURNS_MAX:
+            raise Livelock(f"time stands still at {now}")
         for _ in range(len(ready)):
             handle = ready.popleft()
             if handle._cancelled:

@@ -87,6 +87,8 @@ def unequal_replicas(cluster: SimulatedCluster) -> Iterator[str]:
             for name, prefix in _OF_TRANSACTIONS.items():
                 found = differences(name, _rows_with(first, prefix), _rows_with(other, prefix))
                 yield from (f"partition {partition}: {text}" for text in found)
+            if other.store.schema() != first.store.schema():
+                yield f"partition {partition}: replicas differ in their schema"
             if other.partition.applied != first.partition.applied:
                 yield f"partition {partition}: applied {first.partition.applied} and {other.partition.applied}"
         try:

@@ -63,6 +63,44 @@ async def failed_sync_then_power_loss(storm: Storm) -> None:
     await node.crash(power_lost=True)
 
 
+async def stop_then_power_loss(storm: Storm) -> None:
+    """A node stops cleanly, and then its machine loses power: what it said to be whole has to be."""
+    node = storm.node()
+    node.stop_cleanly()
+    if await storm.cluster.until(lambda: node.down or storm.over, 4.0) and node.down:
+        storm.cluster.trace.note(f"{node.name}, stopped, loses power")
+        node.lose_power()
+
+
+async def witness_forgets(storm: Storm) -> None:
+    """A follower fails to sync, is started again, and counts what it finds; it alone has that beside the leader, which
+    is cut off right after the follower's machine lost its power. The third, which missed it all, is heard again."""
+    leader = storm.leader()
+    if leader is None:
+        return
+    links = storm.cluster.network.weather.cut
+    witness, other = storm.random.sample([node for node in storm.cluster.nodes if node is not leader], 2)
+    missed = {pair for node in (leader, witness) for pair in ((node.name, other.name), (other.name, node.name))}
+    links |= missed
+    await storm.last(0.05, 0.2)
+    witness.fail_at("sync", 0, lasting=False)
+    if await storm.cluster.until(lambda: witness.down, 1.0) and not storm.over:
+        witness.disk.fault = None
+        witness.start()
+        await storm.last(0.2, 0.7)
+        await witness.crash(power_lost=True)
+        others = [member.name for member in storm.cluster.members if member is not leader]
+        alone = {pair for name in others for pair in ((leader.name, name), (name, leader.name))}
+        links -= missed
+        links |= alone
+        if witness.down:
+            witness.start()
+        await storm.last(2.0, 3.5)
+        links -= alone
+    witness.disk.fault = None
+    links -= missed
+
+
 async def flipped_bit_in_a_snapshot(storm: Storm) -> None:
     """A bit of a snapshot turns over while nobody looks; then its node needs it."""
     node = unlucky_node(storm)
@@ -104,6 +142,8 @@ KINDS: Final[dict[str, Callable[[Storm], Coroutine[Any, Any, None]]]] = {
     "failing disk": failing_disk,
     "stalled disk": stalled_disk,
     "failed sync, then power loss": failed_sync_then_power_loss,
+    "stop, then power loss": stop_then_power_loss,
+    "witness forgets what it could not sync": witness_forgets,
     "flipped bit in a snapshot": flipped_bit_in_a_snapshot,
     "flipped bit in a row": flipped_bit_in_a_row,
 }

@@ -47,6 +47,8 @@ DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {
     "failing disk": 2,
     "stalled disk": 2,
     "failed sync, then power loss": 1,
+    "stop, then power loss": 1,
+    "witness forgets what it could not sync": 1,
     "flipped bit in a snapshot": 1,
     "flipped bit in a row": 1,
     "zone cut off": 2,
@@ -79,7 +81,7 @@ class Storm:
         self.random: Random = cluster.random("storm")
         self.unlucky_zone = self.random.choice([node.zone for node in cluster.nodes])
         """The only zone whose disks lose something for good."""
-        self._over = False
+        self.over = False
         self._back: dict[str, float] = {}
         self._kinds: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
             "kill node": self._kill_node,
@@ -136,7 +138,7 @@ class Storm:
                 self.cluster.trace.note(f"fault: {kind}")
                 self.cluster.start_work(self._kinds[kind]())
         finally:
-            self._over = True
+            self.over = True
 
     async def heal(self) -> None:
         """Everything works again from now on."""
@@ -166,7 +168,7 @@ class Storm:
             for member in self.cluster.members:
                 if not member.down:
                     self._back.pop(member.name, None)
-                elif self._over or loop.time() >= self._back.setdefault(member.name, loop.time() + self._downtime()):
+                elif self.over or loop.time() >= self._back.setdefault(member.name, loop.time() + self._downtime()):
                     member.start()
 
     def _downtime(self) -> float:
@@ -175,7 +177,7 @@ class Storm:
     async def last(self, low: float, high: float) -> bool:
         """Let a fault last; False when the storm is over, and all is healed already."""
         await asyncio.sleep(self.random.uniform(low, high))
-        return not self._over
+        return not self.over
 
     def node(self) -> NodeMember:
         """Any storage node."""
@@ -229,7 +231,7 @@ class Storm:
 
     async def _leader_suspended(self) -> None:
         """Both wake up as if nothing had happened, and are told otherwise only after a while."""
-        leader, router = self._leader(), self._router()
+        leader, router = self.leader(), self._router()
         if leader is None:
             return
         links, cut = self.cluster.network.weather.cut, self._around(leader, router)
@@ -275,7 +277,7 @@ class Storm:
         cut = {pair for one in here for other in there for pair in ((one, other), (other, one))}
         await self._cut(self.cluster.network.weather.cut, cut)
 
-    def _leader(self) -> NodeMember | None:
+    def leader(self) -> NodeMember | None:
         """A node that leads something."""
         return self.random.choice([node for node in self.cluster.nodes if node.leads] or [None])
 
@@ -289,7 +291,7 @@ class Storm:
         return self.random.choice(self.cluster.routers)
 
     async def _leader_cut_off(self) -> None:
-        leader = self._leader()
+        leader = self.leader()
         if leader is not None:
             await self._cut(self.cluster.network.weather.cut, self._around(leader, self._router()), 0.7, 1.6)
 
@@ -297,7 +299,7 @@ class Storm:
         """One follower seeks votes, as the leader is cut off from it; then the voter that kept the leader in office
         forgets all that it promised, and the leader does not hear of that. Nobody writes for a while before, so that
         the follower's log is as good as any."""
-        leader, links = self._leader(), self.cluster.network.weather.cut
+        leader, links = self.leader(), self.cluster.network.weather.cut
         if leader is None:
             return
         seeker, voter = self.random.sample([node for node in self.cluster.nodes if node is not leader], 2)
@@ -311,7 +313,7 @@ class Storm:
             links -= cut
 
     async def _leader_cut_off_after_handing_over(self) -> None:
-        leader = self._leader()
+        leader = self.leader()
         if leader is not None:
             leader.hand_over_all()
             if await self.last(0.002, 0.03):
@@ -319,7 +321,7 @@ class Storm:
 
     async def _leader_hears_late(self) -> None:
         """Answers to its beats, and later the news of its successor, take long to reach a leader."""
-        leader = self._leader()
+        leader = self.leader()
         if leader is None:
             return
         network, router, late = self.cluster.network, self._router(), self.random.uniform(0.3, 0.5)
@@ -334,7 +336,7 @@ class Storm:
 
     async def _voter_restarted_between_two(self) -> None:
         """The voter hears both: the leader, of late, and the follower that seeks votes and does not hear the leader."""
-        leader = self._leader()
+        leader = self.leader()
         if leader is None:
             return
         network = self.cluster.network
@@ -353,7 +355,7 @@ class Storm:
 
     async def _leader_forgets(self) -> None:
         """A leader loses what was not synced, while one follower has it and does not run, and the other never did."""
-        leader = self._leader()
+        leader = self.leader()
         if leader is None:
             return
         links = self.cluster.network.weather.cut
