@@ -21,7 +21,7 @@ import uvloop
 from bench import rebuild
 from bench.expressions import EXPRESSIONS
 from bench.load import Measured, all_of, for_seconds, run
-from bench.requests import WORKLOADS, Make, Requests, create_table
+from bench.requests import AUTHORIZATION, DATE, WORKLOADS, Make, Requests, create_table
 from bench.server import cpu_seconds, started_cluster
 from bench.transactions import TRANSACTIONS
 
@@ -34,7 +34,12 @@ ALL = WORKLOADS | EXPRESSIONS | TRANSACTIONS
 
 def call(endpoint: str, operation: str, body: dict[str, Any]) -> dict[str, Any]:
     """One request, outside of any measurement."""
-    headers = {"X-Amz-Target": f"DynamoDB_20120810.{operation}", "Content-Type": "application/x-amz-json-1.0"}
+    headers = {
+        "X-Amz-Target": f"DynamoDB_20120810.{operation}",
+        "Content-Type": "application/x-amz-json-1.0",
+        "Authorization": AUTHORIZATION,
+        "X-Amz-Date": DATE,
+    }
     request = urllib.request.Request(endpoint, json.dumps(body).encode(), headers)
     with urllib.request.urlopen(request, timeout=CREATE_S) as answer:
         content: dict[str, Any] = json.load(answer)

@@ -20,6 +20,7 @@ PREPARED = 2_000
 AUTHORIZATION = (
     "AWS4-HMAC-SHA256 Credential=bench/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0"
 )
+DATE = "20260101T000000Z"
 
 
 def http_request(endpoint: str, operation: str, body: dict[str, Any]) -> bytes:
@@ -27,7 +28,7 @@ def http_request(endpoint: str, operation: str, body: dict[str, Any]) -> bytes:
     content = json.dumps(body, separators=(",", ":")).encode()
     head = (
         f"POST / HTTP/1.1\r\nHost: {urlsplit(endpoint).netloc}\r\nX-Amz-Target: DynamoDB_20120810.{operation}\r\n"
-        f"Content-Type: application/x-amz-json-1.0\r\nAuthorization: {AUTHORIZATION}\r\n"
+        f"Content-Type: application/x-amz-json-1.0\r\nAuthorization: {AUTHORIZATION}\r\nX-Amz-Date: {DATE}\r\n"
         f"Content-Length: {len(content)}\r\n\r\n"
     )
     return head.encode() + content
