@@ -198,17 +198,26 @@ class Peer:
         while True:
             await self._wanted.wait()
             self._wanted.clear()
-            while (append := self._next()) is not None:
-                frame = self._host.frame(append.to)
-                put_message(frame, append)
-                reply = await self.call(frame, CALL_SECONDS)
-                answer = None if reply is None else answer_of(reply)
-                if answer is not None:
-                    self._host.take(answer)
-                    continue
-                if (core := self._host.core) is not None:
-                    core.lane_broken(append.to)
-                await asyncio.sleep(PAUSE_SECONDS)
+            while self._has_more():
+                append = self._next()
+                # None: what it lacks is just being trimmed, and the core will know in a moment.
+                if append is None or not await self._bring(append):
+                    await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _bring(self, append: Append) -> bool:
+        """Bring one batch to it; whether it was answered."""
+        frame = self._host.frame(append.to)
+        put_message(frame, append)
+        reply = await self.call(frame, CALL_SECONDS)
+        answer = None if reply is None else answer_of(reply)
+        if answer is not None:
+            self._host.take(answer)
+        elif (core := self._host.core) is not None:
+            core.lane_broken(append.to)
+        return answer is not None
+
+    def _has_more(self) -> bool:
+        return self._host.core is not None and self._host.core.has_for(self.replica)
 
     def _next(self) -> Append | None:
         core, peer = self._host.core, self.replica
