@@ -1,7 +1,7 @@
 # A menu. What a line does stands in tools/, so that it can be read, tested and run without make.
 # ARGS goes to the command behind the target:  make up ARGS="--port 9000 --nodes-per-zone 2"   make unit ARGS="-k number"
 .DEFAULT_GOAL := help
-.PHONY: help up test test-full lint types unit property integration conformance fuzz parity test-clients test-compose simulation sim sim-mutants chaos bench bench-peers proto clean
+.PHONY: help up test test-full lint types unit property integration conformance fuzz parity test-clients test-compose simulation sim sim-mutants chaos bench bench-peers proto generated clean
 
 READY_TO_RUN := .venv/.ready-to-run
 READY_TO_DEVELOP := .venv/.ready-to-develop
@@ -68,6 +68,10 @@ bench: $(READY_TO_DEVELOP)         ## requests per second, latency and CPU per r
 
 proto: $(READY_TO_DEVELOP)         ## generate cluster/wire/ from proto/
 	tools/proto
+
+generated: $(READY_TO_DEVELOP)     ## docs/configuration.md and deploy/kubernetes/monitoring.yaml from what they tell of
+	.venv/bin/python tools/configuration.py
+	.venv/bin/python tools/kubernetes_rules.py
 
 clean:                             ## remove what the tools made; keeps data
 	tools/clean

@@ -14,12 +14,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 TABLE = "ledger"
 
 
-def connect(endpoint: str, credentials: tuple[str, str], attempts: int = 6) -> Any:
+def connect(endpoint: str, credentials: tuple[str, str], attempts: int = 6, region: str = "us-east-1") -> Any:
     """A client with the SDK's own retries."""
     return boto3.client(
         "dynamodb",
         endpoint_url=endpoint,
-        region_name="us-east-1",
+        region_name=region,
         aws_access_key_id=credentials[0],
         aws_secret_access_key=credentials[1],
         config=Config(connect_timeout=2, read_timeout=15, retries={"max_attempts": attempts, "mode": "standard"}),
