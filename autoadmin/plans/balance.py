@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from autoadmin.actions import AddReplica
-from autoadmin.plans.members import Budget
+from autoadmin.plans.members import URGENCY, Budget
 from autoadmin.plans.situation import Situation
 from cluster.topology import MembershipChange, Partition
 
@@ -20,7 +20,12 @@ def differs(more: int, fewer: int) -> bool:
 
 
 def plan_balance(situation: Situation, budget: Budget) -> Iterator[AddReplica]:
-    """Moves from the fullest to the emptiest usable node of each zone, while they differ too much."""
+    """Moves from the fullest to the emptiest usable node of each zone, while they differ too much.
+
+    Not while anything is repaired: that itself changes what nodes hold.
+    """
+    if budget.planned or any(partition.change in URGENCY for partition in situation.active):
+        return
     zones: dict[str, list[int]] = {}
     for node in situation.topology.nodes.values():
         if node.id in situation.health.usable:

@@ -40,15 +40,16 @@ class Budget:
         rebuilds = allowed - (len(under_way) - stand_ins)
         return cls(rebuilds, allowed * STAND_INS_PER_REBUILD - stand_ins, Counter())
 
-    def take(self, step: AddReplica) -> bool:
-        """Whether there is room for the step; then it is taken."""
+    def take(self, step: AddReplica, full_on: int = 0) -> bool:
+        """Whether there is room for the step; then it is taken. `full_on`: the node that a log replica leaves to the
+        full one that follows it."""
         if (self.stand_ins if step.log_only else self.rebuilds) <= 0:
             return False
         if step.log_only:
             self.stand_ins -= 1
         else:
             self.rebuilds -= 1
-        self.planned[step.node] += 1
+        self.planned[full_on or step.node] += 1
         return True
 
 
@@ -163,8 +164,13 @@ def _begun(situation: Situation, idle: list[Partition], budget: Budget) -> Itera
         for partition in idle:
             if partition.id in begun or (leaving := _to_go(situation, partition, change)) is None:
                 continue
-            step = _replacing(situation, partition, leaving, change, budget)
-            if step is not None and budget.take(step):
+            nodes = _targets(situation, partition, leaving, change, budget)
+            if not nodes:
+                continue
+            stands_in = change is MembershipChange.REPLACE and len(nodes) > 1
+            node = nodes[1] if stands_in else nodes[0]
+            step = AddReplica(partition.id, node, (leaving.replica,), change, log_only=stands_in)
+            if budget.take(step, full_on=nodes[0]):
                 begun.add(partition.id)
                 yield step
 
@@ -185,16 +191,13 @@ def _to_go(situation: Situation, partition: Partition, change: MembershipChange)
     return max(shared, key=lambda place: (situation.loads[place.node], place.replica))
 
 
-def _replacing(
+def _targets(
     situation: Situation, partition: Partition, leaving: ReplicaPlace, change: MembershipChange, budget: Budget
-) -> AddReplica | None:
-    """A replica in the place of the leaving one; a log replica at first if the leaving one is lost and another node is
-    left for the full one."""
+) -> list[int]:
+    """Nodes that may take the place of the leaving replica, best first. Of a lost one a log replica takes it for a
+    start, if there are two: on the second, as the full one is to come to the first."""
     nodes = choose(situation, partition, (leaving.replica,), budget.planned)
-    if change is MembershipChange.ZONE:
-        taken = {place.zone for place in partition.wanted_voters}
-        nodes = [node for node in nodes if situation.topology.nodes[node].zone not in taken]
-    if not nodes:
-        return None
-    stands_in = change is MembershipChange.REPLACE and len(nodes) > 1
-    return AddReplica(partition.id, nodes[1 if stands_in else 0], (leaving.replica,), change, log_only=stands_in)
+    if change is not MembershipChange.ZONE:
+        return nodes
+    taken = {place.zone for place in partition.wanted_voters}
+    return [node for node in nodes if situation.topology.nodes[node].zone not in taken]

@@ -49,8 +49,10 @@ class Situation:
 
     @cached_property
     def loads(self) -> Counter[int]:
-        """Replicas that each node holds or is to hold, without those that leave it."""
-        return Counter(place.node for partition in self.active for place in partition.wanted_voters)
+        """Full replicas that each node holds or is to hold, without those that leave it."""
+        return Counter(
+            place.node for partition in self.active for place in partition.wanted_voters if not place.log_only
+        )
 
     def settled_leader(self, partition: Partition) -> LeaderSeen | None:
         """The partition's leader, if it says who votes, and no two sets of voters do just now."""

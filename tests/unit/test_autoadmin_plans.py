@@ -519,3 +519,21 @@ def test_a_table_deleted_while_replicas_are_to_be_dropped_takes_these_with_it() 
     change = perform(forget, scene.catalog)
     assert change is not None
     assert dict(scene.catalog.after(change).topology.partitions) == {}
+
+
+def test_repairs_share_out_what_a_lost_node_held_and_nothing_is_moved_meanwhile() -> None:
+    scene = Scene(nodes(3), 12)
+    lost = scene.partition().replicas[0].node
+    rest = scene.lose(lost)
+    rules = replace(RULES, rebuilds_at_once=100)
+    held = sum(partition.replica_on(lost) is not None for partition in scene.catalog.topology.partitions.values())
+    assert held == 4
+    stand_ins = scene.members_steps(LOST, rules)
+    assert len(stand_ins) == held
+    scene.perform(*stand_ins)
+    for step in stand_ins:
+        scene.vote(step.partition, 3, [place.replica for place in scene.partition(step.partition).wanted_voters])
+    scene.report(rest, LOST)
+    full = [step for step in scene.members_steps(LOST, rules) if isinstance(step, AddReplica)]
+    assert {step.change for step in full} == {MembershipChange.REPLACE}
+    assert sorted(step.node for step in full) == sorted(2 * [node for node in (1, 2, 3) if node != lost])
