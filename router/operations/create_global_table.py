@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from dynamo.errors import ApiError
 from router.context import RequestContext
 from router.global_tables import check_empty_with_stream, describe_global_table, made_global_table, table_not_there
 from router.operations.describe_table import counts
@@ -20,11 +21,10 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
     group = [replica["RegionName"] for replica in body["ReplicationGroup"] if "RegionName" in replica]
 
     async def run() -> bytes:
-        if context.catalog.find(name) is None:
-            await context.catalog.refresh()
-        table = context.catalog.find(name)
-        if table is None:
-            raise table_not_there(name)
+        try:
+            table = await find_table(name, context)
+        except ApiError as error:
+            raise table_not_there(name) from error
         now = context.clock.wall()
         made_global_table(table, group, context.region, context.catalog.regions, now)
         items, _, _ = await counts(table, context)

@@ -32,7 +32,7 @@ COMPOSITE = {"AttributeDefinitions": [PK, SK], "KeySchema": [HASH, RANGE]}
 class Catalog:
     """A catalog that does as auto-admin would. `later` tables turn up with a refresh; `conflicts` changes fail."""
 
-    regions = ("us-east-1", "eu-west-1", "sa-east-1")
+    regions: tuple[str, ...] = ("us-east-1", "eu-west-1", "sa-east-1")
 
     def __init__(self, *tables: Table, later: tuple[Table, ...] = (), conflicts: int = 0) -> None:
         self.later, self.conflicts = later, conflicts
