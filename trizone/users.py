@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,15 +49,16 @@ def default_key_file(cluster_id: str) -> Path:
 def settings_of(data: Path, files: Sequence[str]) -> RouterSettings:
     """What a router of the cluster is told: its settings files, or those that `trizone up` wrote into `data`. Raises
     CommandError."""
+    environment: Mapping[str, str] = os.environ
     if not files:
         directory = DataDirectory(data)
         if directory.cluster() is None:
             raise CommandError(f"There is no cluster in {directory}; name its folder with --data.")
         if not directory.in_use():
             raise CommandError(f"The cluster in {directory} is not running.", code=1)
-        files = [str(directory.config / "router-1.toml")]
+        files, environment = [str(directory.config / "router-1.toml")], {}
     try:
-        return read_settings(RouterSettings, files, {} if len(files) == 1 else os.environ)
+        return read_settings(RouterSettings, files, environment)
     except SettingsError as error:
         raise CommandError(str(error)) from None
 

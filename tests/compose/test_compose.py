@@ -138,6 +138,22 @@ def test_strangers_stay_out(client: Any, project: Project) -> None:
     assert client.describe_table(TableName=TABLE)["Table"]["TableStatus"] == "ACTIVE"
 
 
+def test_an_operator_makes_users(client: Any, project: Project) -> None:
+    assert client
+    command = ("trizone", "user", "create", "app", "--admin", "--json", "--config", "/cluster/cluster.toml")
+    made = json.loads(project("exec", "-T", "router", *command))
+    app = connect(ENDPOINT, (made["access_key"], made["secret"]), attempts=1)
+    assert eventually(lambda: _lists(app)) == [TABLE]
+
+
+def _lists(client: Any) -> list[str]:
+    """Tables that the client sees; none while its user is not known everywhere."""
+    try:
+        return list(client.list_tables()["TableNames"])
+    except ClientError:
+        return []
+
+
 def test_containers_have_no_rights(client: Any, project: Project) -> None:
     assert client
     for container in project.containers():
