@@ -33,6 +33,8 @@ METHOD: Final = "Peer/Sums"
 COMPARE_SECONDS: Final = 10.0
 LOG_BYTES: Final = 1 << 20
 """Of the log, looked at in one go."""
+UNDECIDED_ROUNDS: Final = 3
+"""So often in a row nobody can tell before it is said: a replica that is behind for a moment may tell soon."""
 CALL_SECONDS: Final = 5.0
 SHARE_OF_INTERVAL: Final = 0.5
 """A round begins after so much of the interval: what is damaged just after it was looked at is found in the next."""
@@ -98,7 +100,7 @@ class Scrub:
         self._cluster_id = settings.cluster_id
         self._interval = settings.scrub_interval
         self._pace = Pace(settings.scrub_bytes_per_second, host.clock, host.sleep, lambda: False)
-        self._undecided: set[int] = set()
+        self._undecided: dict[int, int] = {}  # partition → rounds since when nobody can tell
         self.rows_checked = 0
         self.log_bytes_checked = 0
         self.replicas_checked = 0
@@ -195,6 +197,8 @@ class Scrub:
         found: dict[int, _Sums] = {}
         for node in sorted(questions):
             for answer in await self._ask(node, questions[node]):
+                if not answer.positions:
+                    continue  # it has stood at none of them yet
                 sums = found.setdefault(answer.partition, {})
                 sums[answer.replica] = dict(zip(answer.positions, _split(answer.sums), strict=False))
         for partition, sums in found.items():
@@ -219,16 +223,16 @@ class Scrub:
         verdict = judge(sums)
         self.replicas_compared += verdict.compared
         if verdict.undecided:
-            self.differences += hosted.partition_id not in self._undecided
-            if hosted.partition_id not in self._undecided:
-                self._undecided.add(hosted.partition_id)
+            rounds = self._undecided[hosted.partition_id] = self._undecided.get(hosted.partition_id, 0) + 1
+            if rounds == UNDECIDED_ROUNDS:
+                self.differences += 1
                 _log.error(
                     "partition %d: its replicas differ, and nobody can tell which one is right: read the table's items "
                     "and compare them with a backup",
                     hosted.partition_id,
                 )
             return
-        self._undecided.discard(hosted.partition_id)
+        self._undecided.pop(hosted.partition_id, None)
         if not verdict.odd:
             return
         self.differences += 1
