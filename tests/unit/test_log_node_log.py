@@ -11,9 +11,22 @@ import pytest
 from cluster.disk import Disk
 from cluster.local_disk import LocalDisk
 from replication.effects import HardState
+from replication.messages import MEMBERSHIP as MEMBERSHIP_ENTRY
 from replication.messages import Entry
-from storagenode.log import Batch, LogBroken, LogCorrupt, LogFull, LogTrimmed, NodeLog, Recovered, frame_entries
+from storagenode.log import (
+    Batch,
+    LogBroken,
+    LogCorrupt,
+    LogFull,
+    LogTrimmed,
+    NodeLog,
+    Recovered,
+    frame_entries,
+    records,
+)
 from storagenode.log.frames import BLOCK
+from storagenode.log.index import Index
+from storagenode.log.records import frame_record
 from storagenode.log.recovery import Torn
 from tests.simulation.simulated_disk import SimulatedDisk
 
@@ -521,3 +534,21 @@ def test_the_log_works_on_a_real_file_system(tmp_path: Path) -> None:
     assert recovered.replicas[P].last_position == last
     assert again.read(P, 1, 1 << 20) == entries(1, last, size=1000)
     again.close()
+
+
+def test_memberships_of_before_and_of_now_come_back() -> None:
+    """The older record stands for what the partition began with; entries hold the rest, and take it with them."""
+    index = Index()
+    entries = [Entry(1, 1, b"a"), Entry(1, 2, b"second", MEMBERSHIP_ENTRY), Entry(1, 3, b"third", MEMBERSHIP_ENTRY)]
+    body = (
+        frame_record(records.PARTITION_OPENED, P, REPLICA, 0)
+        + frame_record(records.MEMBERSHIP, P, REPLICA, 1, b"first")
+        + frame_entries(P, entries)
+        + frame_entries(P, [Entry(2, 3, b"b")])
+    )
+    index.replay(body, 0, len(body), 1)
+    assert index.replicas[P].positions.memberships == [(0, b"first"), (2, b"second")]
+    again = Index()
+    checkpoint = index.checkpoint()
+    again.replay(checkpoint, 0, len(checkpoint), 2)
+    assert again.replicas[P].positions.memberships == [(0, b"first"), (2, b"second")]

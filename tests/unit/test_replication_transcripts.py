@@ -18,6 +18,8 @@ write what happens now into the files; the difference is then what a reviewer re
     install N FROM, installed N   FROM's snapshot is durable at N; its state is in place
     ask N                     the leader asks those that needed a snapshot whether they have it
     hand_over N TO, step_down N, quorum N (has a majority answered of late?)
+    join N [log]              a new replica, which was told nothing; with `log` it keeps only the log
+    change N learner M [log], change N remove M, change N promote M...   the leader takes a step of membership
     show                      all replicas
 """
 
@@ -32,19 +34,32 @@ from random import Random
 
 import pytest
 
+from replication.changes import AddLearner, Change, Promote, RemoveLearner
 from replication.contact import NodeContact
 from replication.effects import Effects, HardState, Install
 from replication.heartbeats import FollowerBeats, LeaderBeats
 from replication.lease import NEVER
-from replication.membership import Membership
-from replication.messages import FIRST_OF_EPOCH, Append, AppendReply, Entry, HandOver, Message, VoteReply, VoteRequest
+from replication.membership import UNKNOWN, Member, Membership
+from replication.messages import (
+    FIRST_OF_EPOCH,
+    MEMBERSHIP,
+    Append,
+    AppendReply,
+    Entry,
+    HandOver,
+    Message,
+    VoteReply,
+    VoteRequest,
+)
 from replication.replica import Replica
 from replication.timing import Timing
-from tests.unit.replication_member import Disk, Installed, Member
+from tests.unit.replication_member import Disk, Installed
+from tests.unit.replication_member import Member as MemberShell
 
 STORIES = sorted((Path(__file__).parent.parent / "data" / "replication").glob("*.txt"))
 TIMING = Timing()
 NUMBERS = (1, 2, 3)
+EVERYBODY = (1, 2, 3, 4, 5)
 PARTITION = 7
 
 
@@ -72,10 +87,20 @@ def told(message: Message) -> str:
 
 def entries_told(entries: tuple[Entry, ...] | list[Entry]) -> str:
     """Entries as position@epoch:text."""
-    return " ".join(
-        f"{entry.position}@{entry.epoch}:{'*' if entry.kind == FIRST_OF_EPOCH else entry.payload.decode()}"
-        for entry in entries
-    )
+    return " ".join(f"{entry.position}@{entry.epoch}:{content_told(entry)}" for entry in entries)
+
+
+def content_told(entry: Entry) -> str:
+    """What an entry says; of a membership the voters, the old ones while it is joint, and the learners."""
+    if entry.kind == FIRST_OF_EPOCH:
+        return "*"
+    return membership_told(Membership.decode(entry.payload)) if entry.kind == MEMBERSHIP else entry.payload.decode()
+
+
+def membership_told(membership: Membership) -> str:
+    """Such as {1,2,4 and 1,2,3 +5}."""
+    sets = [",".join(map(str, voters)) for voters in membership.sets()]
+    return "{" + " ".join([" and ".join(sets), *(f"+{learner}" for learner in membership.learners)]) + "}"
 
 
 class Stage:
@@ -86,25 +111,28 @@ class Stage:
         self.lines: list[str] = []
         self.network: list[Message] = []
         self.busy: set[tuple[int, int]] = set()
-        self.disks = {number: Disk() for number in NUMBERS}
-        self.members: dict[int, Member] = {}
+        self.disks = {number: Disk() for number in EVERYBODY}
+        self.log_only: set[int] = set()
+        self.members: dict[int, MemberShell] = {}
         for number in NUMBERS:
             self.start(number, NEVER)
 
     def start(self, number: int, restarted_at: float) -> None:
         """A new process."""
-        peers = [peer for peer in NUMBERS if peer != number]
+        peers = [peer for peer in EVERYBODY if peer != number]
         leads = {peer: LeaderBeats() for peer in peers}
         follows = {peer: FollowerBeats(TIMING, Random(number)) for peer in peers}
-        self.members[number] = Member(
+        self.members[number] = MemberShell(
             number,
-            Membership(NUMBERS),
+            Membership(NUMBERS) if number in NUMBERS else UNKNOWN,
             TIMING,
             disk=self.disks[number],
             seed=number,
             now=self.now,
             restarted_at=restarted_at,
             contact=NodeContact(PARTITION, {peer: peer for peer in peers}, leads, follows),
+            log_only=number in self.log_only,
+            committed=lambda position: self.members[1].log[:position],
         )
         self.leads = {**getattr(self, "leads", {}), number: leads}
         self.follows = {**getattr(self, "follows", {}), number: follows}
@@ -286,12 +314,33 @@ class Stage:
     def do_step_down(self, number: str) -> None:
         self.call(int(number), self.members[int(number)].replica.step_down, self.now)
 
+    def do_join(self, number: str, *kind: str) -> None:
+        if kind:
+            self.log_only.add(int(number))
+        self.start(int(number), NEVER)
+
+    def do_change(self, number: str, step: str, *words: str) -> None:
+        replica = self.members[int(number)].replica
+        change: Change
+        if step == "learner":
+            change = AddLearner(Member(int(words[0]), int(words[0]), log_only="log" in words))
+        elif step == "remove":
+            change = RemoveLearner(int(words[0]))
+        else:
+            change = Promote(tuple(map(int, words)))
+        try:
+            self.call(int(number), replica.change, change, self.now)
+        except ValueError as error:
+            self.lines.append(f"  refused: {error}")
+
     def do_show(self) -> None:
         for number, member in sorted(self.members.items()):
             replica = member.replica
             read = " may read" if replica.may_read(self.now) else ""
+            known = replica.membership not in (Membership(NUMBERS), UNKNOWN)
+            members = f" {membership_told(replica.membership)}" if known else ""
             self.lines.append(
-                f"{number} {self.state(number)}{read} commit={replica.commit} applied={replica.applied} "
+                f"{number} {self.state(number)}{read}{members} commit={replica.commit} applied={replica.applied} "
                 f"durable={replica.durable} log=[{entries_told(member.log[member.disk.first - 1 :])}]"
             )
 
