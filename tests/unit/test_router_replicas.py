@@ -87,7 +87,10 @@ LOCAL = (
     "Cannot add, delete, or update the local region through ReplicaUpdates. Use CreateTable, DeleteTable, or "
     "UpdateTable as required."
 )
-EXISTS = "Failed to create a the new replica of table with name: 'abc' because one or more replicas already existed as tables."
+EXISTS = (
+    "Failed to create a the new replica of table with name: 'abc' because one or more replicas "
+    "already existed as tables."
+)
 NOT_FOUND = "Replica specified in the Replica Update or Replica Delete action of the request was not found."
 SOURCE = (
     "Replica cannot be deleted because it has acted as a source region for new replica(s) being added to the table in "
