@@ -56,7 +56,9 @@ class Usage:
     def wrote(self, request: storage_pb2.Request, reply: Result) -> None:
         """A write was proposed."""
         if isinstance(reply, storage_pb2.WriteReply):
-            self.write_units += write_units(reply.old_size, reply.new_size) + sum(reply.local_index_units)
+            self.write_units += write_units(reply.old_size, reply.new_size)
+            if local := reply.local_index_units:
+                self.write_units += sum(local)
             return
         units = write_units if request.HasField("batch") else transactional_write_units
         for result in reply.results:
