@@ -84,7 +84,7 @@ def next_since(table: Table, now_ms: int) -> int:
 
 
 def with_entry(table: Table, entry: Replica) -> Table:
-    """The table of a global table's region after it heard of `entry`, whose number and state are the teller's.
+    """The table as its region has it after it heard of `entry`, whose number and state are the teller's.
 
     Entries that are not newer change nothing. A region that joins gets a new number; so does one that is only known as
     removed, since items of its may come from others.
@@ -92,6 +92,8 @@ def with_entry(table: Table, entry: Replica) -> Table:
     known = replica_of(table, entry.region)
     if known is not None and _age(known) >= _age(entry):
         return table
+    if entry.region == table.region and entry.state in PRESENT:
+        return _left_meanwhile(table)
     if entry.region == table.region:
         number, origins = OWN, table.origins
     elif entry.state not in PRESENT and known is not None:
@@ -105,6 +107,20 @@ def with_entry(table: Table, entry: Replica) -> Table:
     others = tuple(replica for replica in table.replicas if replica.region != entry.region)
     replicas = tuple(sorted((*others, changed), key=lambda replica: replica.region))
     return msgspec.structs.replace(table, origins=origins, replicas=replicas)
+
+
+def _left_meanwhile(table: Table) -> Table:
+    """The table of a region that was removed and added again before it heard of either: what is here is of the earlier
+    life and has to go before the region can join."""
+    return msgspec.structs.replace(
+        table,
+        replicas=tuple(
+            msgspec.structs.replace(replica, state="DELETING")
+            if replica.region == table.region and replica.state in PRESENT
+            else replica
+            for replica in table.replicas
+        ),
+    )
 
 
 def _age(entry: Replica) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, Protocol
 
 from cluster.clock import Clock
-from cluster.requests.call import Call
+from cluster.requests.call import Call, StalePlanError
 from cluster.topology import Topology
 from cluster.wire import regions_pb2, storage_pb2
 from dynamo.errors import ApiError
@@ -29,6 +29,7 @@ PAUSE_SECONDS: Final = 0.2
 PAUSE_SECONDS_MAX: Final = 2.0
 """After a failure; longer after each."""
 PARKED_SECONDS: Final = 1.0
+CHANGED_SECONDS: Final = 0.1
 WAITS_SECONDS: Final = 0.02
 """Before changes are sent again that wait for a transaction."""
 STATE_SECONDS: Final = 1.0
@@ -98,6 +99,8 @@ class Link:
             try:
                 await self._sleep(await self._step())
                 self._failures = 0
+            except StalePlanError:  # the table was changed: a newer view comes by itself
+                await self._sleep(CHANGED_SECONDS)
             except (ApiError, PeerError, LinkError) as error:
                 self._failed(str(error))
                 await self._sleep(min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * self._failures))

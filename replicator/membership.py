@@ -34,6 +34,8 @@ from replicator.shared_settings import with_newer_settings
 LOST_SECONDS: Final = 60.0
 """A region that answers, and for so long has no table where it should, has lost it. Its entry is not one of a region
 that is to delete its table: should it turn up again, it is the region's own."""
+EXCHANGE_SECONDS: Final = 3.0
+"""How long a region may take to answer: the others are asked after it."""
 FORGET_SECONDS: Final = 30.0
 """A removed region that cannot be reached is shown as being deleted for so long."""
 
@@ -161,7 +163,7 @@ class Membership:
         told = self._told()
         request = self._heard.request(self._region, region, told)
         try:
-            reply = await self._peers.call(region, "Exchange", request, regions_pb2.ExchangeReply)
+            reply = await self._peers.call(region, "Exchange", request, regions_pb2.ExchangeReply, EXCHANGE_SECONDS)
         except PeerError:
             return None
         if reply.error:

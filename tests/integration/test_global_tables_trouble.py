@@ -228,3 +228,18 @@ def test_a_link_parks_while_changes_are_ahead_of_the_clock(east: Any, west: Any,
     finally:
         for node, clock in zip(nodes, clocks, strict=True):
             node.clock = clock
+
+
+def test_a_replica_that_is_removed_and_added_again_at_once_begins_anew(east: Any, west: Any, regions: Regions) -> None:
+    name = global_table(east, west)
+    west.put_item(TableName=name, Item={"pk": {"S": "a"}})
+    until("east has it", lambda: get(east, name, "a"))
+    regions.stop_replicator(WEST)
+    west.put_item(TableName=name, Item={"pk": {"S": "of an earlier life"}})
+    east.update_table(TableName=name, ReplicaUpdates=[{"Delete": {"RegionName": WEST}}])
+    east.update_table(TableName=name, ReplicaUpdates=[{"Create": {"RegionName": WEST}}])
+    east.delete_item(TableName=name, Key={"pk": {"S": "a"}})
+    east.put_item(TableName=name, Item={"pk": {"S": "b"}})
+    regions.start_replicator(WEST)
+    until("it is back", lambda: replicas(east, name) == {WEST: "ACTIVE"})
+    until("it holds the same", lambda: set(scan(west, name)) == {"b"} == set(scan(east, name)))

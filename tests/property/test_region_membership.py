@@ -49,16 +49,31 @@ def test_regions_end_with_the_same_map(seed: int) -> None:
         if random.random() < 0.3:
             tables[region] = changed(random, tables[region], random.randint(0, step))
         else:
-            tables[region] = with_entries(tables[region], tables[random.choice(REGIONS)].replicas)
+            hear(tables, ever, region, random.choice(REGIONS))
         check_numbers(tables[region], ever[region])
     for _ in REGIONS:
         for region in REGIONS:
             for other in REGIONS:
-                tables[region] = with_entries(tables[region], tables[other].replicas)
-                check_numbers(tables[region], ever[region])
-    first = {replica.region: (replica.since, replica.state in PRESENT) for replica in tables[EAST].replicas}
+                hear(tables, ever, region, other)
     for table in tables.values():
-        assert {replica.region: (replica.since, replica.state in PRESENT) for replica in table.replicas} == first
+        for replica in table.replicas:
+            for there in tables.values():
+                if replica.region not in (table.region, there.region):
+                    known = replica_of(there, replica.region)
+                    assert known is not None
+                    assert (known.since, known.state in PRESENT) == (replica.since, replica.state in PRESENT)
+
+
+def hear(tables: dict[str, Table], ever: dict[str, dict[int, str]], region: str, other: str) -> None:
+    """A region hears what another one knows; if it was removed and added again it deletes its table and joins."""
+    heard = with_entries(tables[region], tables[other].replicas)
+    own, wanted = replica_of(heard, region), replica_of(tables[other], region)
+    assert own is not None
+    if own.state not in PRESENT and wanted is not None and wanted.state in PRESENT and wanted.since > own.since:
+        heard = joined(tables[other], region, wanted)
+        ever[region].clear()
+    tables[region] = heard
+    check_numbers(heard, ever[region])
 
 
 def check_numbers(table: Table, ever: dict[int, str]) -> None:
@@ -98,3 +113,22 @@ def test_a_joining_region_knows_all_others_and_begins_with_numbers_of_its_own() 
     assert made.tags == {}
     assert number_of(made, WEST) == 1, "its own writes that come back are not sent again"
     assert with_entries(table, made.replicas) == with_entries(table, table.replicas), "nothing new in it for the first"
+
+
+def test_a_region_that_was_removed_and_added_again_unheard_begins_anew() -> None:
+    """What it holds may have been deleted elsewhere meanwhile, and the deletes forgotten."""
+    here = with_entry(made_global(TABLE, EAST, 1), Replica(WEST, 0, 2, "CREATING", EAST))
+    entry = replica_of(here, WEST)
+    assert entry is not None
+    there = joined(here, WEST, entry)
+    here = with_entry(here, Replica(WEST, 0, 3, "DELETING", EAST))
+    here = with_entry(here, Replica(WEST, 0, 4, "CREATING", EAST))
+    heard = with_entries(there, here.replicas)
+    own = replica_of(heard, WEST)
+    assert own is not None
+    assert (own.state, own.since) == ("DELETING", 2)
+    assert readers_of(heard) == ()
+    assert with_entries(heard, here.replicas) == heard
+    newest = replica_of(with_entries(here, heard.replicas), WEST)
+    assert newest is not None
+    assert (newest.state, newest.since) == ("CREATING", 4), "the others go on waiting for it to join"
