@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from random import Random
 
@@ -116,9 +116,19 @@ async def _removed(cluster: RealCluster) -> str:
     return node.name
 
 
-@pytest.mark.timeout(300)
-async def test_lost_wiped_and_drained_nodes_cost_no_acknowledged_write(tmp_path: Path, report: Report) -> None:
-    data = tmp_path / "data"
+@pytest.mark.timeout(240)
+async def test_a_lost_node_and_a_drained_one_cost_no_acknowledged_write(tmp_path: Path, report: Report) -> None:
+    await _harmed_under_load(tmp_path / "data", (_lost_for_good, _drained), report)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+async def test_drained_removed_lost_and_wiped_nodes_cost_no_acknowledged_write(tmp_path: Path, report: Report) -> None:
+    await _harmed_under_load(tmp_path / "data", (_drained, _removed, _lost_for_good, _wiped), report)
+
+
+async def _harmed_under_load(data: Path, harms: Sequence[Harm], report: Report) -> None:
+    """One thing after the other is done to the cluster; each time it heals."""
     options = ("--nodes-per-zone", "2", "--replace-after", str(REPLACE_AFTER_S), "--leaders", "spread")
     async with running_cluster(data, *options) as cluster:
         reader = HttpClient("127.0.0.1", cluster.port, "reader", Random(SEED))
@@ -130,7 +140,7 @@ async def test_lost_wiped_and_drained_nodes_cost_no_acknowledged_write(tmp_path:
         ]
         drain_began = drain_ended = 0.0
         async with under_load(load, clients, SEED):
-            for harm in (_drained, _removed, _lost_for_good, _wiped):
+            for harm in harms:
                 began = time.monotonic()
                 name = await harm(cluster)
                 ended = time.monotonic()
