@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from replication.messages import Entry
+from replication.messages import MEMBERSHIP, Entry
 from storagenode.hosted import HostedReplica
 
 
@@ -42,6 +42,11 @@ class AgreedLog:
                     f"partition {hosted.partition_id}: replica {hosted.replica.replica} applies {entry}, and {agreed} "
                     "was applied before"
                 )
+
+    @property
+    def membership_changes(self) -> int:
+        """How often the members of a partition changed."""
+        return sum(entry.kind == MEMBERSHIP for known in self._entries.values() for entry in known.values())
 
     def of(self, partition: int, position: int) -> tuple[Entry, ...]:
         """The entries of a partition up to `position`. Raises LookupError if one was never applied anywhere."""

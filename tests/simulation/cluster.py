@@ -133,6 +133,8 @@ class NodeMember(Member):
         self.closed_cleanly = False
         self.disk_fails = False
         """Whether a failing disk is why this life may end with an error."""
+        self.log_is_damaged = self.needs_new_disk = False
+        """Whether bits of its log have flipped; and whether it could not start any more because of that."""
         self._settings = StorageNodeSettings(
             cluster_id=CLUSTER_ID,
             region=REGION,
@@ -176,6 +178,9 @@ class NodeMember(Member):
         """Whether a failing disk, and nothing else, is why this life ends."""
         if isinstance(error, BaseExceptionGroup):
             return all(self.ends_by(each) for each in error.exceptions)
+        if self.log_is_damaged and isinstance(error, LogError):
+            self.needs_new_disk = True
+            return True
         return self.disk_fails and isinstance(error, OSError | LogError | StoreError)
 
     def _stores(self) -> Stores:
@@ -267,7 +272,10 @@ class NodeMember(Member):
     def lose_disk(self) -> None:
         """The next life begins on an empty disk."""
         assert self.down
+        self._cluster.trace.note(f"{self.name} gets an empty disk")
         self.disk = SimulatedDisk()
+        self.log_is_damaged = self.needs_new_disk = False
+        self._synced.clear()
         self._forget_stores()
 
     def lose_power(self) -> None:
@@ -298,6 +306,7 @@ class AutoAdminMember(Member):
             listen=f"{name}:{AUTO_ADMIN_PORT}",
             peers=tuple(peer for peer in cluster.auto_admin_addresses if not peer.startswith(f"{name}:")),
             partitions_per_table=partitions,
+            replace_after=cluster.shape.replace_after,
         )
 
     def _begin(self, process: Process, transport: SimulatedTransport) -> None:
@@ -433,7 +442,10 @@ class SimulatedCluster:
             self.failures.append(f"the simulation itself: {error!r}")
 
     def start(self) -> None:
-        """Start every machine that is down."""
+        """Start every machine that is down, those whose disk was given up with an empty one."""
+        for node in self.nodes:
+            if node.down and node.needs_new_disk:
+                node.lose_disk()
         for member in self.members:
             if member.down:
                 member.start()

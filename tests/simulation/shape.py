@@ -21,6 +21,9 @@ TRIMMING: Final[Mapping[str, Any]] = {
 """Settings under which snapshots are taken, logs trimmed and followers rebuilt within seconds."""
 
 
+REPLACE_SECONDS: Final = 300.0
+
+
 @dataclass(frozen=True)
 class Shape:
     """A cluster: so many nodes in each zone, so many partitions of a table, so many members of auto-admin; `settings`
@@ -29,6 +32,8 @@ class Shape:
     zones: tuple[int, ...] = (1, 1, 1)
     partitions: int = 2
     auto_admins: int = 1
+    replace_after: float = REPLACE_SECONDS
+    """Seconds that nobody must have heard of a node before its replicas are made anew on others."""
     settings: Mapping[str, Any] = field(default_factory=lambda: {"log_segment_bytes": SEGMENT_BYTES})
 
     @property
@@ -51,8 +56,8 @@ def draw_shape(random: Random) -> Shape:
     zones = tuple(random.choice((1, 1, 1, 1, 2, 2, 3)) for _ in ZONES)
     partitions = random.choice((1, 2, 2, 3, 4))
     auto_admins = random.choice((1, 1, 3))
-    settings = {"scrub_interval": SCRUB_SECONDS}
-    if random.random() < 0.25:
-        return Shape(zones, partitions, auto_admins, {"log_segment_bytes": SEGMENT_BYTES, **settings})
-    keep = random.choice((0.5, 5.0, 20.0))
-    return Shape(zones, partitions, auto_admins, {**TRIMMING, "log_keep_seconds": keep, **settings})
+    replace_after = random.choice((3.0, REPLACE_SECONDS))
+    settings: dict[str, Any] = {"scrub_interval": SCRUB_SECONDS, "log_segment_bytes": SEGMENT_BYTES}
+    if random.random() < 0.75:
+        settings |= {**TRIMMING, "log_keep_seconds": random.choice((0.5, 5.0, 20.0))}
+    return Shape(zones, partitions, auto_admins, replace_after, settings)

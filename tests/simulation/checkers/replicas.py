@@ -12,6 +12,7 @@ from replication.messages import NORMAL, Entry
 from storagenode import commands
 from storagenode.hosted import HostedReplica
 from storagenode.index_commands import IndexWriteCommand
+from storagenode.log.errors import LogError
 from storagenode.storage import layout
 from storagenode.transaction_commands import FinishCommand, MarkedItem, OnCommit, PrepareCommand, TransactCommand
 from tests.simulation.cluster import SimulatedCluster
@@ -48,9 +49,21 @@ def converged(cluster: SimulatedCluster) -> bool:
     )
 
 
+def all_served(cluster: SimulatedCluster) -> bool:
+    """Whether each partition has a leader that serves."""
+    replicas = replicas_of(cluster)
+    return all(
+        any(hosted.serving for hosted in replicas.get(partition.id, ()))
+        for partition in topology_of(cluster).partitions.values()
+        if partition.state is PartitionState.ACTIVE
+    )
+
+
 def _is_settled(partition: Partition, members: list[HostedReplica]) -> bool:
     return (
-        sorted(hosted.replica.replica for hosted in members) == sorted(place.replica for place in partition.replicas)
+        not partition.leaving
+        and sorted(hosted.replica.replica for hosted in members)
+        == sorted(place.replica for place in partition.replicas)
         and sum(hosted.serving for hosted in members) == 1
         and len({hosted.partition.applied.position for hosted in members}) == 1
         and all(hosted.partition.applied.position == hosted.replica.last_position for hosted in members)
@@ -146,7 +159,12 @@ def _kept_entries(cluster: SimulatedCluster, hosted: HostedReplica) -> tuple[Ent
     """The applied part of what the log still has, of the node that holds this replica."""
     for member in cluster.nodes:
         if member.node is not None and member.node.hosted(hosted.partition_id) is hosted:
-            entries = member.node.log.read(hosted.partition_id, hosted.replica.first_position, _ALL)
+            try:
+                entries = member.node.log.read(hosted.partition_id, hosted.replica.first_position, _ALL)
+            except LogError:
+                if member.log_is_damaged:
+                    return ()
+                raise
             return tuple(entry for entry in entries if entry.position <= hosted.partition.applied.position)
     raise LookupError(f"no node holds {hosted}")
 

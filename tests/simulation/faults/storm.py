@@ -9,9 +9,10 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
+from cluster.wire import admin_pb2
 from tests.simulation.client import SimulatedClient
 from tests.simulation.cluster import Member, NodeMember, SimulatedCluster
-from tests.simulation.faults import disks, partitions
+from tests.simulation.faults import disks, members, partitions
 
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {
     "kill node": 4,
@@ -51,6 +52,9 @@ DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {
     "witness forgets what it could not sync": 1,
     "flipped bit in a snapshot": 1,
     "flipped bit in a row": 1,
+    "wiped disk": 0.7,
+    "flipped bit in the log": 0.7,
+    "drained node": 1,
     "zone cut off": 2,
     "bridge": 1,
     "ring": 1,
@@ -81,6 +85,7 @@ class Storm:
         self.random: Random = cluster.random("storm")
         self.unlucky_zone = self.random.choice([node.zone for node in cluster.nodes])
         """The only zone whose disks lose something for good."""
+        self.drained: set[str] = set()
         self.over = False
         self._back: dict[str, float] = {}
         self._kinds: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
@@ -115,7 +120,7 @@ class Storm:
             "hand over": self._hand_over,
             "lost clients": self._lost_clients,
         }
-        for kinds in (disks.KINDS, partitions.KINDS):
+        for kinds in (disks.KINDS, members.KINDS, partitions.KINDS):
             self._kinds |= {name: partial(fault, self) for name, fault in kinds.items()}
 
     def add_client(self, client: SimulatedClient) -> None:
@@ -139,6 +144,10 @@ class Storm:
                 self.cluster.start_work(self._kinds[kind]())
         finally:
             self.over = True
+
+    async def stop_draining(self, name: str) -> None:
+        """Nodes that were drained may hold replicas again."""
+        await members.change_node(self, name, admin_pb2.NodeRequest.UNDRAIN)
 
     async def heal(self) -> None:
         """Everything works again from now on."""
@@ -169,6 +178,8 @@ class Storm:
                 if not member.down:
                     self._back.pop(member.name, None)
                 elif self.over or loop.time() >= self._back.setdefault(member.name, loop.time() + self._downtime()):
+                    if isinstance(member, NodeMember) and member.needs_new_disk:
+                        member.lose_disk()
                     member.start()
 
     def _downtime(self) -> float:

@@ -14,18 +14,21 @@ from pathlib import Path
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-from tests.simulation.checkers.replicas import converged, describe, unequal_replicas
+from tests.simulation.checkers.replicas import all_served, converged, describe, unequal_replicas
 from tests.simulation.client import SimulatedClient
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.faults.storm import DEFAULT_WEIGHTS, Storm
 from tests.simulation.noticed import noticed_errors
-from tests.simulation.shape import Shape
+from tests.simulation.shape import REPLACE_SECONDS, Shape
 from tests.simulation.virtual_loop import run_virtual
 
 START_SECONDS = 10.0
 SERVES_AGAIN_SECONDS = 5.0
 """Within so long after healing every item can be read and the replicas are equal: it takes 3 to notice that a batch was
 lost, as long for an election and its lease wait."""
+MOVED_SECONDS = 90.0
+"""Within so long after healing replicas that were lost, or have to move, are where they should be."""
+MOVING = ("wiped disk", "flipped bit in the log", "drained node")
 REPAIRED_SECONDS = 20.0
 """Within so long after healing the scrub has found what is damaged, and it is made anew."""
 
@@ -85,7 +88,7 @@ class Scenario(ABC):
             if not await self.cluster.until(lambda: converged(self.cluster), START_SECONDS):
                 raise Failed("the new tables are not led everywhere")
             await self._break()
-            await self.settled(SERVES_AGAIN_SECONDS)
+            await self._serves_again()
             await self.look()
             await self._repaired()
             self.violations += unequal_replicas(self.cluster)
@@ -112,9 +115,19 @@ class Scenario(ABC):
         for task in working:
             task.result()
 
+    async def _serves_again(self) -> None:
+        """Every partition is led soon; replicas that are made anew elsewhere may take longer to be equal."""
+        cluster = self.cluster
+        if not await cluster.until(lambda: all_served(cluster), SERVES_AGAIN_SECONDS):
+            raise Failed(f"{SERVES_AGAIN_SECONDS:g} s after healing not all is served:\n{describe(cluster)}")
+        for name in sorted(self.storm.drained):
+            await self.storm.stop_draining(name)
+        moving = any(self.storm.counts[kind] for kind in MOVING) or self.cluster.shape.replace_after < REPLACE_SECONDS
+        await self.settled(MOVED_SECONDS if moving else SERVES_AGAIN_SECONDS)
+
     async def _repaired(self) -> None:
         """What bits have flipped in is found, and made anew; what is left then is a violation."""
-        if self.storm.counts["flipped bit in a row"]:
+        if self.storm.counts["flipped bit in a row"] or self.storm.counts["flipped bit in the log"]:
             await self.cluster.until(lambda: not any(unequal_replicas(self.cluster)), REPAIRED_SECONDS, step=0.5)
             await self.settled(SERVES_AGAIN_SECONDS)
 

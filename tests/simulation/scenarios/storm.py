@@ -133,6 +133,7 @@ class _Storm(Scenario):
         """What was found."""
         operations = self._history.operations
         events = self.cluster.totals.copy()
+        events["membership changes"] = self.cluster.agreed.membership_changes
         events["stream records"] = self._reader.records
         events["indexes made meanwhile"] = self._schema.made
         features = [name for name in Features.__annotations__ if getattr(self._features, name)]
