@@ -415,7 +415,7 @@ class Replica(Elections):
         last = previous + len(message.entries)
         self._matched = max(self._matched, last)
         self._hear_commit(message.commit)
-        self.held = max(self.held, min(message.held, self.commit))
+        self.held = max(self.held, min(message.held, self.commit, self.durable))
         return True, last, 0
 
     def _replace(self, entries: Sequence[Entry], duties: Duties) -> None:

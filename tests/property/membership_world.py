@@ -64,7 +64,8 @@ class MembershipWorld(World):
             return self._promotion(membership, random.choice(ready))
         if membership.learners and random.random() < 0.1:
             return RemoveLearner(random.choice(membership.learners))
-        if len(membership.voters) > 2 and random.random() < 0.1:
+        # Where states get lost, two voters could not elect anybody.
+        if len(membership.voters) > (3 if self.trims else 2) and random.random() < 0.1:
             return self._promotion(membership, 0)
         if len(membership.learners) < 2:
             return self._open(membership)

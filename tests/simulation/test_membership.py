@@ -93,14 +93,18 @@ def test_a_drained_nodes_replicas_move_under_writes(seed: int) -> None:
     async def story(made: MovingCluster) -> None:
         name = next(member.name for member in made.cluster.nodes if any(map(led, made.hosted(member.name))))
         await made.write(200)
-        writing = asyncio.ensure_future(made.write(400))
-        await made.change(name, admin_pb2.NodeRequest.DRAIN)
-        await writing
+        moving = asyncio.ensure_future(made.change(name, admin_pb2.NodeRequest.DRAIN))
+        written = 0
+        while made.hosted(name):
+            assert all(await asyncio.gather(*(made.put(40) for _ in range(8)))), "a write was not answered"
+            written += 8
+        await moving
+        assert written > 100, "the move was over before anything was written"
         await made.moved(name)
         await made.right()
         assert sum(len(made.hosted(member.name)) for member in made.cluster.nodes) == 9
 
-    run((2, 2, 2), story, seed=seed)
+    run((2, 2, 2), story, seed=seed, log_bytes_max=64 << 20)
 
 
 @pytest.mark.parametrize("power_lost", [False, True])
