@@ -134,6 +134,17 @@ def with_entries(table: Table, entries: Iterable[Replica]) -> Table:
     return table
 
 
+def is_same_table(here: Table, told: Table) -> bool:
+    """Whether another region's table of this name is a replica of the same global table: one of the two knows the other
+    one's present life. Tables that were made apart from each other have only the name in common."""
+    return _knows(here, told) or _knows(told, here)
+
+
+def _knows(table: Table, other: Table) -> bool:
+    known, own = replica_of(table, other.region), replica_of(other, other.region)
+    return known is not None and own is not None and known.since == own.since
+
+
 def with_state(table: Table, region: str, since: int, state: str) -> Table:
     """The table with another state of the entry that was made at `since`; an entry that has moved on stays."""
     replicas = tuple(

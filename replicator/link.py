@@ -22,7 +22,7 @@ from dynamo.table import Replica, Table
 from replicator.peers import PeerError, Peers
 from replicator.status import LinkState
 
-WAIT_MS: Final = 200
+WAIT_MS: Final = 1_000
 STANDBY_SECONDS: Final = 1.0
 """How often a replicator that stands by asks whether it is needed."""
 PAUSE_SECONDS: Final = 0.2

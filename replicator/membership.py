@@ -18,6 +18,7 @@ from cluster.wire import regions_pb2
 from dynamo.errors import ApiError
 from dynamo.regions import (
     PRESENT,
+    is_same_table,
     joined,
     next_since,
     replica_of,
@@ -190,6 +191,8 @@ class Membership:
             here = self._catalog.table(name)
             if here is None or not here.region or here.status != "ACTIVE" or told.region != region:
                 continue
+            if not is_same_table(here, told):
+                continue
             if _take_over(here, told) != here:
                 await self._catalog.update(name, lambda table, told=told: _take_over(table, told))  # type: ignore[misc]
 
@@ -199,6 +202,8 @@ class Membership:
         if entry is None or table.status != "ACTIVE":
             return
         there = None if theirs is None else theirs.get(table.name)
+        if there is not None and not is_same_table(table, there):
+            there = None
         its_own = None if there is None else replica_of(there, region)
         is_there = its_own is not None and its_own.since == entry.since
         match entry.state:

@@ -36,6 +36,8 @@ from replicator.status import TableLink, Watched
 
 SCRUB_LOOK_SECONDS: Final = 5.0
 """How often it is looked whether a comparison is due, at the least."""
+SILENCE_SECONDS: Final = 2.0
+"""A node that owes answers and says nothing for so long is given up: longer than it may wait for a change."""
 PAUSE_SECONDS: Final = 1.0
 """After a round that failed in a way nobody thought of."""
 
@@ -53,7 +55,7 @@ class Replicator(Watched):
         self.reader = random.below((1 << 63) - 1) + 1
         self.peers = Peers(transport, settings.peers)
         self.catalog = RegionCatalog(transport, settings.cluster_id, settings.auto_admins, settings.seeds)
-        self.requests = Executor(transport, self.catalog, clock, settings.cluster_id)
+        self.requests = Executor(transport, self.catalog, clock, settings.cluster_id, silence=SILENCE_SECONDS)
         self._transport = transport
         self._links: dict[LinkKey, tuple[Link, asyncio.Task[None]]] = {}
         self._tasks: list[asyncio.Task[None]] = []

@@ -24,10 +24,10 @@ from storagenode.requests import Responder
 
 NOTE_SECONDS: Final = 0.5
 """How often at the most the log learns how far a region has come: as much is sent again after a crash."""
-HOLD_SECONDS: Final = 2.0
+HOLD_SECONDS: Final = 3.0
 """A process that reads for a region, and was not heard of for so long, is replaced by another that asks."""
-WAIT_MS_MAX: Final = 200
-"""How long a request waits for a change: callers give up on nodes that are silent for longer."""
+WAIT_MS_MAX: Final = 1_000
+"""How long a request waits for a change. Replicators are more patient with silent nodes than routers are."""
 LOOK_SECONDS_MAX: Final = 60.0
 LOOKS_PER_RETENTION: Final = 20
 

@@ -10,6 +10,7 @@ import pytest
 from dynamo.regions import (
     FIRST_OTHER,
     PRESENT,
+    is_same_table,
     joined,
     made_global,
     next_since,
@@ -85,6 +86,16 @@ def check_numbers(table: Table, ever: dict[int, str]) -> None:
     for replica in table.replicas:
         assert region_of(table, replica.number) == replica.region
     assert all(replica.number >= FIRST_OTHER for replica in readers_of(table))
+
+
+def test_tables_that_were_made_apart_have_only_the_name_in_common() -> None:
+    here = with_entry(made_global(TABLE, EAST, 1), Replica(WEST, 0, 2, "CREATING", EAST))
+    entry = replica_of(here, WEST)
+    assert entry is not None
+    assert is_same_table(here, joined(here, WEST, entry))
+    removed = with_entry(here, Replica(WEST, 0, 3, "DELETING", EAST))
+    assert is_same_table(removed, joined(here, WEST, entry)), "it has to hear of its removal"
+    assert not is_same_table(here, made_global(TABLE, WEST, 7))
 
 
 def test_a_region_that_comes_back_is_another_reader() -> None:
