@@ -91,7 +91,7 @@ def test_json_has_exactly_the_promised_members(capsys: pytest.CaptureFixture[str
     show(_status(), as_json=True)
     shown = json.loads(capsys.readouterr().out)
     assert list(shown) == ["endpoint", "processes", "partitions", "auto_admins"]
-    assert list(shown["processes"][0]) == ["name", "role", "region", "zone", "pid", "address", "metrics"]
+    assert list(shown["processes"][0]) == ["name", "role", "region", "zone", "pid", "address", "metrics", "https"]
     assert list(shown["partitions"][0]) == ["table", "partition", "range", "epoch", "leader", "replicas", "state"]
     assert list(shown["partitions"][0]["replicas"][0]) == ["node", "zone", "role", "position", "applied"]
 
