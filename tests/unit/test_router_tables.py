@@ -240,7 +240,11 @@ BAD_UPDATES = [
         {"StreamSpecification": {"StreamEnabled": True}},
         f"{INVALID}StreamViewType must be specified when StreamEnabled is true",
     ),
-    (on_demand(), {"GlobalTableWitnessUpdates": [{}]}, f"{INVALID}Trizone does not support GlobalTableWitnessUpdates yet"),
+    (
+        on_demand(),
+        {"GlobalTableWitnessUpdates": [{}]},
+        f"{INVALID}Trizone does not support GlobalTableWitnessUpdates yet",
+    ),
 ]
 
 

@@ -10,8 +10,8 @@ from tests.unit.transaction_samples import MISSING, put, transact
 KB = 1024
 
 
-def written(old: int, new: int, **members: list[int]) -> storage_pb2.WriteReply:
-    return storage_pb2.WriteReply(old_size=old, new_size=new, **members)
+def written(old: int, new: int, local: tuple[int, ...] = ()) -> storage_pb2.WriteReply:
+    return storage_pb2.WriteReply(old_size=old, new_size=new, local_index_units=local)
 
 
 def test_reads_are_counted_as_they_are_charged() -> None:
@@ -31,7 +31,7 @@ def test_reads_are_counted_as_they_are_charged() -> None:
 
 def test_writes_are_counted_by_the_larger_image_with_their_local_indexes() -> None:
     usage = Usage()
-    usage.wrote(storage_pb2.Request(put=storage_pb2.Put()), written(2 * KB + 1, 1, local_index_units=[1, 2]))
+    usage.wrote(storage_pb2.Request(put=storage_pb2.Put()), written(2 * KB + 1, 1, (1, 2)))
     assert usage.write_units == 6
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from autoadmin.catalog import Catalog, Counters, first_change, with_user, without_user
@@ -93,11 +95,12 @@ def test_keys_and_policies_come_and_go() -> None:
     assert users.with_key_disabled(disabled, KEY.id, False) == ada
     assert users.without_key(ada, KEY.id).keys == ()
     assert users.without_policy(users.with_policy(ada, "all", ALLOW), "all") == ada
-    for change in (
+    changes: tuple[Callable[[], object], ...] = (
         lambda: users.without_key(ada, "none"),
         lambda: users.with_key_disabled(ada, "none", True),
         lambda: users.without_policy(ada, "none"),
         lambda: users.with_key(users.with_key(ada, KEY), KEY),
-    ):
+    )
+    for change in changes:
         with pytest.raises(ApiError):
             change()
