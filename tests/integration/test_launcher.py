@@ -24,7 +24,7 @@ from tests.integration.launching import (
     status_of,
 )
 
-READY_S_MAX = 6.0
+READY_S_MAX = 30.0
 STOP_S_MAX = 6.0
 
 
