@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -40,13 +40,12 @@ def eventually(what: Callable[[], T], timeout: float = 20.0) -> T:
 
 
 class Up:
-    """A running `trizone up`, with the lines that it prints."""
+    """A running `trizone up`, with the lines that it prints. `command`: run this in its place."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, command: Sequence[str] | None = None) -> None:
         self.started = time.monotonic()
-        self.process = subprocess.Popen(
-            trizone_command("up", *arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+        whole = trizone_command("up", *arguments) if command is None else [*command, *arguments]
+        self.process = subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.lines: list[str] = []
         self._news: queue.Queue[str | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
