@@ -25,7 +25,7 @@ from tests.integration.launching import (
 )
 
 READY_S_MAX = 30.0
-STOP_S_MAX = 6.0
+STOP_S_MAX = 30.0
 
 
 def connect(endpoint: str, read_timeout: int = 30, **settings: Any) -> Any:
