@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from cluster.clock import Clock
 from cluster.topology import Topology
 from storagenode.hosted import HostedReplica
-from storagenode.membership_steps import LetLead, Progress, next_step
+from storagenode.membership_steps import LetLead, Progress, is_settled, next_step
 
 LOOK_SECONDS: Final = 0.1
 ANSWERS_SECONDS: Final = 1.0
@@ -53,6 +53,8 @@ class MembershipDriver:
     def __init__(self, host: DriverHost) -> None:
         self._host = host
         self._handed_over_at: dict[int, float] = {}
+        self._settled: dict[int, tuple[int, int]] = {}
+        """By partition: the record and the membership, by version, that are known to be at one."""
         self.steps = 0
 
     async def run(self) -> None:
@@ -69,6 +71,8 @@ class MembershipDriver:
         if record is None:
             return
         replica, now = hosted.replica, self._host.clock.boottime()
+        if self._settled.get(hosted.partition_id) == (record.version, replica.membership.version):
+            return
         step = next_step(
             record,
             replica.membership,
@@ -80,6 +84,8 @@ class MembershipDriver:
             ),
         )
         if step is None:
+            if is_settled(record, replica.membership):
+                self._settled[hosted.partition_id] = record.version, replica.membership.version
             return
         if isinstance(step, LetLead):
             if now - self._handed_over_at.get(hosted.partition_id, float("-inf")) >= HAND_OVERS_SECONDS:

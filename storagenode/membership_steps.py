@@ -45,6 +45,11 @@ class LetLead:
 Step: TypeAlias = Change | LetLead
 
 
+def is_settled(record: Partition, membership: Membership) -> bool:
+    """Whether the members are those of the record."""
+    return not membership.learners and {place.replica for place in record.wanted_voters} == set(membership.voters)
+
+
 def next_step(record: Partition, membership: Membership, progress: Progress) -> Step | None:
     """One step from a committed membership that is not joint; None: nothing to do, or something to wait for."""
     wanted = {place.replica: place for place in record.wanted_voters}

@@ -9,7 +9,7 @@ import pytest
 from cluster.topology import Partition, PartitionState, ReplicaPlace
 from replication.changes import AddLearner, Promote, RemoveLearner
 from replication.membership import UNKNOWN, Member, Membership
-from storagenode.membership_steps import CAUGHT_UP_ENTRIES, LetLead, Progress, Step, may_drop, next_step
+from storagenode.membership_steps import CAUGHT_UP_ENTRIES, LetLead, Progress, Step, is_settled, may_drop, next_step
 
 PLACES = tuple(ReplicaPlace(10 + n, n, f"zone-{n}") for n in (1, 2, 3))
 RECORD = Partition(1, 2, bytes(16), b"\xff" * 16, PLACES)
@@ -40,6 +40,9 @@ def step(
 def test_nothing_is_done_where_nothing_is_wanted() -> None:
     """As it should be, or a table that goes, or a record without replicas."""
     assert step(RECORD, FOUNDED) is None
+    assert is_settled(RECORD, FOUNDED)
+    assert not is_settled(MOVING, FOUNDED)
+    assert not is_settled(RECORD, FILLING)
     assert step(replace(MOVING, state=PartitionState.DROPPED), FOUNDED) is None
     assert step(replace(RECORD, replicas=()), FOUNDED) is None
 
