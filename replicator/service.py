@@ -32,7 +32,7 @@ from replicator.horizon import Horizon
 from replicator.link import Link, LinkKey, wanted_links
 from replicator.membership import Membership
 from replicator.peers import Peers
-from replicator.status import TableLink, Watched
+from replicator.status import TableLink
 
 SCRUB_LOOK_SECONDS: Final = 5.0
 """How often it is looked whether a comparison is due, at the least."""
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 Request = TypeVar("Request", bound=Message)
 
 
-class Replicator(Watched):
+class Replicator:
     """Carries changes of one region's global tables to the others, and takes theirs."""
 
     def __init__(self, settings: ReplicatorSettings, transport: Transport, clock: Clock, random: RandomSource) -> None:

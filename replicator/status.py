@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
@@ -75,20 +75,20 @@ class TableLink:
         )
 
 
-class Watched:
+class Watched(Protocol):
     """What the metrics are taken from."""
 
     def table_links(self) -> list[TableLink]:
         """All links by table and region."""
-        raise NotImplementedError
+        ...
 
     def now(self) -> float:
         """Seconds since the epoch."""
-        raise NotImplementedError
+        ...
 
     def unreachable(self) -> list[str]:
         """Regions that did not answer last."""
-        raise NotImplementedError
+        ...
 
 
 class ReplicatorMetrics(Collector):
