@@ -56,7 +56,7 @@ def _rows(found: dict[str, Any]) -> list[dict[str, Any]]:
             continue
         shown = MessageToDict(reply, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
         for link in shown["links"]:
-            for count in ("pending", "sent", "last_error_ms"):
+            for count in ("pending", "sent", "conflicts", "last_error_ms"):
                 link[count] = int(link[count])
         rows.append({"region": region, "answers": True, "links": shown["links"], "peers": shown["peers"]})
     return rows
