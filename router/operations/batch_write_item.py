@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import orjson
 
 from cluster.topology import Topology
@@ -39,8 +40,7 @@ class _Write:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     """The request's `index`-th member, and the row that it writes."""
 
     index: int
@@ -86,7 +86,8 @@ def plan(body: dict[str, Any], context: RequestContext) -> Plan:
 
         async def run() -> bytes:
             results = await context.executor.call_all([_call(group, context) for group in groups])
-            written = _distribute(_by_member(groups, results), writes, tables)
+            counted = "ReturnConsumedCapacity" in body or "ReturnItemCollectionMetrics" in body
+            written = _distribute(_by_member(groups, results), writes, tables, counted=counted)
             return _body(body, tables, written)
 
         return Work(run)
@@ -186,35 +187,44 @@ def _distribute(
     results: list[storage_pb2.Reply | storage_pb2.ActionResult | ApiError],
     writes: dict[str, list[_Write]],
     tables: dict[str, Table],
+    *,
+    counted: bool,
 ) -> dict[str, _Written]:
-    """What became of each table's members. Raises ApiError if none at all could be done, or for a final error."""
+    """What became of each table's members. Raises ApiError if none at all could be done, or for a final error.
+
+    `counted`: the client wants to know of capacity or item collections.
+    """
     written = {name: _Written() for name in writes}
     done = 0
     last_error: ApiError | None = None
     replies = iter(results)
     for name, members in writes.items():
-        part = written[name]
+        part, table = written[name], tables[name]
         for write in members:
             result = next(replies)
-            if not isinstance(result, ApiError) and result.HasField("failure"):
-                result = failure(result)
-            if isinstance(result, ApiError):
-                if not retryable(result):
-                    raise result
-                last_error = result
+            if isinstance(result, ApiError) or result.HasField("failure"):
+                error = result if isinstance(result, ApiError) else failure(result)
+                if not retryable(error):
+                    raise error
+                last_error = error
                 part.unprocessed.append(write.raw)
                 continue
             done += 1
-            part.units += write_units(result.write.old_size, result.write.new_size)
-            table = tables[name]
-            part.local_units.update(units_by_index(table.local_indexes, result.write.local_index_units))
-            part.global_units.update(units_by_index(table.global_indexes, result.write.global_index_units))
-            if table.local_indexes:
-                metrics = collection(table, key_of(table, write.item), result.write.collection_size)
-                part.collections[dump(metrics["ItemCollectionKey"]).decode()] = metrics
+            if counted:
+                _count(part, table, write, result.write)
     if last_error is not None and not done:
         raise last_error
     return written
+
+
+def _count(part: _Written, table: Table, write: _Write, reply: storage_pb2.WriteReply) -> None:
+    """Add what one member came to."""
+    part.units += write_units(reply.old_size, reply.new_size)
+    part.local_units.update(units_by_index(table.local_indexes, reply.local_index_units))
+    part.global_units.update(units_by_index(table.global_indexes, reply.global_index_units))
+    if table.local_indexes:
+        metrics = collection(table, key_of(table, write.item), reply.collection_size)
+        part.collections[dump(metrics["ItemCollectionKey"]).decode()] = metrics
 
 
 def _body(body: dict[str, Any], tables: dict[str, Table], written: dict[str, _Written]) -> bytes:
