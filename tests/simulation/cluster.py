@@ -12,6 +12,7 @@ import shutil
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -44,6 +45,16 @@ AUTO_ADMIN_PORT = 7000
 NODE_PORT = 7100
 DRIFT_MAX = 0.01
 SKEW_MAX = 15.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a cluster is: its region, what the names of its machines begin with, and all regions there are, if it is
+    not the only one."""
+
+    region: str = REGION
+    prefix: str = ""
+    regions: tuple[str, ...] = ()
 
 
 class Member(ABC):
@@ -137,7 +148,7 @@ class NodeMember(Member):
         """Whether bits of its log have flipped; and whether it could not start any more because of that."""
         self._settings = StorageNodeSettings(
             cluster_id=CLUSTER_ID,
-            region=REGION,
+            region=cluster.place.region,
             name=name,
             zone=zone,
             data="data",
@@ -256,6 +267,9 @@ class NodeMember(Member):
     def _died(self, *, power_lost: bool) -> None:
         node, self.node = self.node, None
         self.disk_fails = self.disk.fault is not None
+        if node is not None and hasattr(node, "scrub"):
+            scrub = node.scrub
+            self._cluster.totals["damage found"] += scrub.damaged_rows + scrub.wrong_sums + scrub.differences
         if node is not None and hasattr(node, "installer"):
             self._cluster.totals["elections"] += node.elections_won
             self._cluster.totals["snapshots"] += node.snapshots.taken
@@ -301,7 +315,7 @@ class AutoAdminMember(Member):
         self._state = MemoryState()
         self._settings = AutoAdminSettings(
             cluster_id=CLUSTER_ID,
-            region=REGION,
+            region=cluster.place.region,
             data="data",
             listen=f"{name}:{AUTO_ADMIN_PORT}",
             peers=tuple(peer for peer in cluster.auto_admin_addresses if not peer.startswith(f"{name}:")),
@@ -330,10 +344,11 @@ class RouterMember(Member):
         self._awaited: dict[asyncio.Future[Answer], None] = {}
         self._settings = RouterSettings(
             cluster_id=CLUSTER_ID,
-            region=REGION,
+            region=cluster.place.region,
             name=name,
             auto_admins=cluster.auto_admin_addresses,
-            seeds=tuple(f"{node}:{NODE_PORT}" for node, _ in cluster.shape.nodes),
+            seeds=cluster.node_addresses,
+            regions=cluster.place.regions,
             silent_node_seconds=silence,
         )
 
@@ -368,14 +383,14 @@ class RouterMember(Member):
         return answered
 
 
-def auto_admin_names(count: int) -> list[str]:
+def auto_admin_names(count: int, prefix: str = "") -> list[str]:
     """Auto-admin's members."""
-    return ["auto-admin", *(f"auto-admin-{number}" for number in range(2, count + 1))]
+    return [f"{prefix}auto-admin", *(f"{prefix}auto-admin-{number}" for number in range(2, count + 1))]
 
 
 class SimulatedCluster:
     """All members, their network and their trace. `folder`: where LMDB lives; None: stores in memory. `silence`: after
-    so many seconds routers give up on a node that says nothing."""
+    so many seconds routers give up on a node that says nothing. `network`: one that several clusters share."""
 
     def __init__(
         self,
@@ -386,26 +401,32 @@ class SimulatedCluster:
         shape: Shape | None = None,
         silence: float = 0.5,
         auto_admins: int = 0,
+        place: Place = Place(),
+        network: SimulatedNetwork | None = None,
     ) -> None:
         self.seed = seed
+        self.place = place
         self.shape = shape or Shape()
         auto_admins = auto_admins or self.shape.auto_admins
-        self.trace = Trace()
+        self.trace = Trace() if network is None or network.trace is None else network.trace
         self.agreed = AgreedLog()
         self.totals: Counter[str] = Counter()
         """What the nodes did in all their lives: elections won, snapshots taken and installed."""
         self.closed = False
         self.failures: list[str] = []
-        self.network = SimulatedNetwork(self.random("network"), self.trace)
-        self.auto_admin_addresses = tuple(f"{name}:{AUTO_ADMIN_PORT}" for name in auto_admin_names(auto_admins))
-        self.auto_admins = [
-            AutoAdminMember(self, name, self.shape.partitions) for name in auto_admin_names(auto_admins)
-        ]
+        self.network = network or SimulatedNetwork(self.random("network"), self.trace)
+        names = auto_admin_names(auto_admins, place.prefix)
+        nodes = [(place.prefix + name, zone) for name, zone in self.shape.nodes]
+        self.auto_admin_addresses = tuple(f"{name}:{AUTO_ADMIN_PORT}" for name in names)
+        self.node_addresses = tuple(f"{name}:{NODE_PORT}" for name, _ in nodes)
+        self.auto_admins = [AutoAdminMember(self, name, self.shape.partitions) for name in names]
         self.nodes = [
             NodeMember(self, name, zone, None if folder is None else folder / name, self.shape.settings)
-            for name, zone in self.shape.nodes
+            for name, zone in nodes
         ]
-        self.routers = [RouterMember(self, f"router-{number}", silence) for number in range(1, routers + 1)]
+        self.routers = [
+            RouterMember(self, f"{place.prefix}router-{number}", silence) for number in range(1, routers + 1)
+        ]
         self._work: set[asyncio.Task[None]] = set()
 
     @property
@@ -421,7 +442,7 @@ class SimulatedCluster:
 
     def random(self, purpose: str) -> Random:
         """A source of chance of its own for each purpose, so that one more draw here changes nothing there."""
-        return Random(f"{self.seed}/{purpose}")
+        return Random(f"{self.seed}/{self.place.prefix}{purpose}")
 
     def failed(self, name: str, error: BaseException) -> None:
         """Something broke that nobody foresaw. An ApiError is an answer, which whoever waits for the task gives."""

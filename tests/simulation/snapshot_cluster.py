@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from storagenode.hosted import HostedReplica
 from storagenode.snapshots.keeper import CHECK_SECONDS, IDLE_CHECKS
-from tests.simulation.checkers.replicas import converged, describe, replicas_of
+from tests.simulation.checkers.replicas import converged, describe, ids_of, replicas_of
 from tests.simulation.client import SimulatedClient
 from tests.simulation.cluster import NodeMember, SimulatedCluster
 from tests.simulation.noticed import noticed_errors
@@ -136,17 +136,6 @@ def contents(hosted: HostedReplica) -> tuple[object, ...]:
     store = hosted.store
     rows = list(store.scan(b"", b""))
     return rows, store.schema(), store.applied(), ids_of(hosted)
-
-
-def ids_of(hosted: HostedReplica) -> dict[int, int]:
-    """Operation id → position, of those that may not be forgotten yet. Rows are cut as it happened to be applied."""
-    first = hosted.partition._operations.first_position
-    return {
-        operation_id: position
-        for row in hosted.store.operation_ids()
-        for position, operation_id in enumerate(row.ids, row.first_position)
-        if operation_id and position >= first
-    }
 
 
 def run(

@@ -13,6 +13,7 @@ from storagenode import commands
 from storagenode.hosted import HostedReplica
 from storagenode.index_commands import IndexWriteCommand
 from storagenode.log.errors import LogError
+from storagenode.regional_commands import RegionalCommand
 from storagenode.storage import layout
 from storagenode.transaction_commands import FinishCommand, MarkedItem, OnCommit, PrepareCommand, TransactCommand
 from tests.simulation.cluster import SimulatedCluster
@@ -100,6 +101,8 @@ def unequal_replicas(cluster: SimulatedCluster) -> Iterator[str]:
             for name, prefix in _OF_TRANSACTIONS.items():
                 found = differences(name, _rows_with(first, prefix), _rows_with(other, prefix))
                 yield from (f"partition {partition}: {text}" for text in found)
+            if ids_of(other) != ids_of(first):
+                yield f"partition {partition}: replicas remember different operations"
             if other.store.schema() != first.store.schema():
                 yield f"partition {partition}: replicas differ in their schema"
             if other.partition.applied != first.partition.applied:
@@ -118,6 +121,17 @@ def unequal_replicas(cluster: SimulatedCluster) -> Iterator[str]:
         applied = first.partition.applied
         if (applied.items, applied.size) != (len(rows), sum(map(codec.size_of, rows.values()))):
             yield f"partition {partition}: {len(rows)} rows, and {applied} says otherwise"
+
+
+def ids_of(hosted: HostedReplica) -> dict[int, int]:
+    """Operation id → position, of those that may not be forgotten yet. Rows are cut as it happened to be applied."""
+    first = hosted.partition._operations.first_position
+    return {
+        operation_id: position
+        for row in hosted.store.operation_ids()
+        for position, operation_id in enumerate(row.ids, row.first_position)
+        if operation_id and position >= first
+    }
 
 
 def partitions_of_table(cluster: SimulatedCluster, name: str) -> Iterator[HostedReplica]:
@@ -178,7 +192,7 @@ def writes(entries: tuple[Entry, ...]) -> Iterator[tuple[bytes, bytes, int]]:
         match commands.decode(entry.payload):
             case commands.WriteCommand() as command:
                 yield command.key, command.stored, entry.position
-            case IndexWriteCommand() as command:
+            case IndexWriteCommand() | RegionalCommand() as command:
                 yield from ((row.key, row.stored, entry.position) for row in command.rows)
             case TransactCommand() as command:
                 yield from ((key, stored, entry.position) for key, stored, _ in command.writes)

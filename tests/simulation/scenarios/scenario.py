@@ -29,6 +29,7 @@ lost, as long for an election and its lease wait."""
 MOVED_SECONDS = 90.0
 """Within so long after healing replicas that were lost, or have to move, are where they should be."""
 MOVING = ("wiped disk", "flipped bit in the log", "drained node")
+DAMAGING = ("flipped bit in a row", "flipped bit in the log", "flipped bit in a snapshot")
 REPAIRED_SECONDS = 20.0
 """Within so long after healing the scrub has found what is damaged, and it is made anew."""
 
@@ -95,8 +96,10 @@ class Scenario(ABC):
             self.check()
         except Failed as failed:
             self.violations.append(str(failed))
-        self.violations += self.cluster.failures
         await self.cluster.close()
+        self.violations += self.cluster.failures
+        if self.cluster.totals["damage found"] and not any(self.storm.counts[kind] for kind in DAMAGING):
+            self.violations.append("rows were damaged, and nothing had damaged them")
 
     async def _break(self) -> None:
         over = asyncio.Event()
@@ -184,7 +187,7 @@ R = TypeVar("R", bound=Scenario)
 
 def run_scenario(make: Callable[[Path], R], mutate: Mutate = nullcontext) -> R:
     """Run a scenario from beginning to end. `mutate` breaks the code under test for the time of the run."""
-    with tempfile.TemporaryDirectory(prefix="trizone-simulation-", dir=_fast_folder()) as folder, mutate():
+    with tempfile.TemporaryDirectory(prefix="trizone-simulation-", dir=fast_folder()) as folder, mutate():
         run = make(Path(folder))
         # Reports to auto-admin carry the process's id, which would differ from run to run.
         with patch("os.getpid", return_value=1), noticed_errors() as errors, run.cluster.agreed.watch():
@@ -193,5 +196,6 @@ def run_scenario(make: Callable[[Path], R], mutate: Mutate = nullcontext) -> R:
     return run
 
 
-def _fast_folder() -> str | None:
+def fast_folder() -> str | None:
+    """Where files cost little, if there is such a place."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
