@@ -128,6 +128,7 @@ class Link:
         changes = reply.changes
         self.state.cut_off, self.state.standby = changes.cut_off, changes.busy
         if changes.cut_off or changes.busy:
+            self.state.filled = self.state.filled or changes.filled
             self.state.waiting = self.state.waiting_since_ms = 0
             return STANDBY_SECONDS
         await self._ask_state(table, low)

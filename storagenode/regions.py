@@ -67,11 +67,12 @@ class _Waiting:
 
 @dataclass(slots=True)
 class _Led:
-    """A partition in one term of this node's leadership. By region's number: who reads and until when, when its
-    progress was noted last, and the position of the last touch."""
+    """A partition in one term of this node's leadership. By region's number: who reads and until when, how far it says
+    the region has come, when that was noted last, and the position of the last touch."""
 
     epoch: int
     readers: dict[int, tuple[int, float]] = field(default_factory=dict)
+    confirmed: dict[int, int] = field(default_factory=dict)
     noted: dict[int, tuple[int, float]] = field(default_factory=dict)
     touched: dict[int, int] = field(default_factory=dict)
     waiting: list[_Waiting] = field(default_factory=list)
@@ -125,9 +126,12 @@ class Regions:
         led, now, number = self._of(hosted), self._host.clock.boottime(), request.number
         reader, until = led.readers.get(number, (0, 0.0))
         if reader not in (0, request.reader) and until > now:
-            responder.changes(storage_pb2.ChangesReply(busy=True, next=request.after))
+            # Who stands by has to know as well: a region is filled once it is so by all partitions.
+            filled = reads.is_filled(hosted.partition.readers, number, led.confirmed.get(number, 0))
+            responder.changes(storage_pb2.ChangesReply(busy=True, next=request.after, filled=filled))
             return
         led.readers[number] = (request.reader, now + HOLD_SECONDS)
+        led.confirmed[number] = max(request.confirmed, led.confirmed.get(number, 0))
         self._note(hosted, led, number, request.confirmed, now)
         waiting = _Waiting(request, responder)
         if not self._answer(hosted, led, waiting, at_once=not request.wait_ms):

@@ -160,6 +160,21 @@ async def test_of_two_that_read_one_is_told_to_stand_by_until_the_other_falls_si
     assert world.read(reader=1).given[0].busy
 
 
+async def test_who_stands_by_is_told_when_the_region_is_filled() -> None:
+    leader = Leader(table=msgspec.structs.replace(made_global(TABLE_ALONE, EAST, 1), id=7))
+    leader.put(item("a", 1))
+    leader.apply()
+    append(leader, leader.partition.propose_schema(msgspec.structs.replace(TABLE, schema_version=2)))
+    world = World(leader)
+    assert not world.read(reader=1, wait_ms=0).given[0].filled
+    (changes,) = world.read(reader=1, wait_ms=0).given
+    assert not world.read(reader=2).given[0].filled, "nobody says yet that the region has it"
+    world.read(reader=1, after=changes.next, confirmed=changes.next, wait_ms=0)
+    (told,) = world.read(reader=2).given
+    assert told.busy
+    assert told.filled
+
+
 async def test_progress_is_noted_now_and_then_and_only_where_rows_go(world: World) -> None:
     begin = world.cursor
     world.pass_time(NOTE_SECONDS)
