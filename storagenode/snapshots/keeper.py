@@ -46,6 +46,8 @@ LIVE_SECONDS: Final = 5.0
 """A node that answered a beat within this time is live."""
 RETRY_SECONDS: Final = 30.0
 """After a snapshot failed, as on a full disk."""
+RETRY_WANTED_SECONDS: Final = 2.0
+"""So soon if a follower waits for it."""
 COMPACT_BYTES: Final = 16 << 20
 """Less than this is not worth a new file."""
 CATCH_UP_ROUNDS: Final = 1000
@@ -166,7 +168,7 @@ class SnapshotKeeper:
         ready = [
             hosted
             for hosted in self._host.hosted_all()
-            if _has_state(hosted) and self._not_before.get(hosted.partition_id, now) <= now
+            if _has_state(hosted) and self._may_try(hosted.partition_id, now)
         ]
         for hosted in ready:
             logged = self.logged_since(hosted.partition_id)
@@ -177,6 +179,11 @@ class SnapshotKeeper:
         if self._fullness() > KEEP_FOR_ALL and (pins := pinning(ready, log)):
             return pins[0]
         return None
+
+    def _may_try(self, partition: int, now: float) -> bool:
+        """Whether it is not too soon after a failure; a follower that waits for the snapshot is not kept for long."""
+        sooner = RETRY_SECONDS - RETRY_WANTED_SECONDS if partition in self._wanted else 0.0
+        return self._not_before.get(partition, now) - sooner <= now
 
     def _rests_on_damage(self, hosted: HostedReplica) -> bool:
         """Whether a snapshot of this replica would let the damaged segment go."""
