@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cluster.configuration import PREFIX
 from trizone.parent import PARENT_VARIABLE
 
 STEADY_S = 30.0
@@ -75,6 +76,11 @@ def last_line(log: Path) -> str:
     except OSError:
         return ""
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def _inherited() -> dict[str, str]:
+    """The environment without what would stand for settings: a child's are all in its file."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
 
 
 class Child:
@@ -145,7 +151,7 @@ class Child:
                 stderr=descriptor,
                 start_new_session=True,
                 pass_fds=self.command.inherit,
-                env={**os.environ, **self.command.environment, PARENT_VARIABLE: str(os.getpid())},
+                env={**_inherited(), **self.command.environment, PARENT_VARIABLE: str(os.getpid())},
             )
         finally:
             os.close(descriptor)
