@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autoadmin.plans.situation import Situation
+from autoadmin.plans.situation import VOTERS, Situation
 
 
 @dataclass(frozen=True)
 class Summary:
     """Numbers of partitions and nodes.
 
-    `degraded`: partitions with a wanted voter that is a log replica or on a node that does not report; `sharing_zone`:
-    with two voters in one zone; `changing`: whose members are being changed.
+    `degraded`: partitions with too few voters, or a wanted one that is a log replica or on a node that does not report;
+    `sharing_zone`: with two voters in one zone; `changing`: whose members are being changed.
     """
 
     degraded: int
@@ -28,7 +28,9 @@ def summary(situation: Situation) -> Summary:
     degraded = sharing = changing = 0
     for partition in situation.active:
         wanted = partition.wanted_voters
-        degraded += any(place.log_only or place.node not in situation.health.live for place in wanted)
+        degraded += len(wanted) < VOTERS or any(
+            place.log_only or place.node not in situation.health.live for place in wanted
+        )
         sharing += len({place.zone for place in wanted}) < len(wanted)
         changing += bool(partition.leaving)
     health = situation.health

@@ -37,6 +37,23 @@ def add_node_commands(
         command = actions.add_parser(action, help=text, parents=[shared])
         command.add_argument("node", metavar="NODE", help="its name, or its id")
         command.set_defaults(run=_change)
+    _add_recover(actions, data_default)
+
+
+def _add_recover(actions: Any, data_default: Path) -> None:
+    recover = actions.add_parser("recover", help="let a stopped node's replicas go on alone: others are lost for good")
+    recover.add_argument("node", metavar="NODE", help="its name")
+    recover.add_argument("--data", type=Path, metavar="DIR", default=data_default, help="of trizone up (./data); or:")
+    recover.add_argument("--config", metavar="FILE", action="append", default=[], help="the node's settings (TOML)")
+    recover.add_argument(
+        "--partition",
+        metavar="PARTITION=REPLICA",
+        action="append",
+        default=[],
+        help="goes on with this replica alone; may be repeated (without it: show what the node holds)",
+    )
+    recover.add_argument("--unsafe", action="store_true", help="do it, although acknowledged writes may be lost")
+    recover.set_defaults(run=_recover)
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -47,6 +64,12 @@ def _list(arguments: argparse.Namespace) -> int:
     nodes, _ = ask(settings_of(arguments.data, arguments.config), "", NodeRequest.NONE)
     _show(nodes, as_json=arguments.json)
     return 0
+
+
+def _recover(arguments: argparse.Namespace) -> int:
+    from trizone.node_recovery import recover
+
+    return recover(arguments)
 
 
 def _change(arguments: argparse.Namespace) -> int:

@@ -22,6 +22,8 @@ from trizone.errors import CommandError
 from trizone.operator_access import security_in
 
 ANSWER_S = 2.0
+REPLICAS = 3
+"""As many replicas a partition is to have."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class PartitionStatus:
     """One partition. `range` is its first and last hash in hexadecimal; `leader` the node's name, if one leads.
 
     `state`: ok; rebuilding while its replicas are being changed; degraded when it wants a full replica on a node that
-    answers, or two of its replicas share a zone.
+    answers, has too few, or two of its replicas share a zone.
     """
 
     table: str
@@ -187,4 +189,4 @@ def _state(record: common_pb2.PartitionRecord, reported: dict[int, Any]) -> str:
     whole = all(not place.log_only and place.replica in reported.get(place.node, {}) for place in wanted)
     if record.change:
         return "rebuilding"
-    return "ok" if whole and len({place.zone for place in wanted}) == len(wanted) else "degraded"
+    return "ok" if whole and len({place.zone for place in wanted}) == max(len(wanted), REPLICAS) else "degraded"

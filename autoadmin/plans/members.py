@@ -3,7 +3,7 @@
 A change adds a replica and names those that leave; the leader's node makes it a learner and then a voter. Of a lost
 replica a log replica takes the place within seconds, where its zone has two nodes to spare, and then a full one; until
 that votes, the lost one is kept in the record, and takes its place again if its node returns. Nothing is given up
-before three full replicas vote without it.
+before three full replicas vote without it. What an operator's order left with fewer gets more, one at a time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from autoadmin.actions import AddReplica, ChangeLeaving, Step
-from autoadmin.plans.situation import Situation, choose
+from autoadmin.plans.situation import VOTERS, Situation, choose
 from autoadmin.view import LeaderSeen
 from cluster.topology import MembershipChange, Partition, ReplicaPlace
 
@@ -82,6 +82,7 @@ def plan_members(situation: Situation, budget: Budget) -> Iterator[Step]:
         step = _after_stand_in(situation, partition, leader, budget)
         if step is not None and (isinstance(step, ChangeLeaving) or budget.take(step)):
             yield step
+    yield from _more(situation, [partition for partition, _ in idle], budget)
     yield from _begun(situation, [partition for partition, _ in idle], budget)
 
 
@@ -153,6 +154,15 @@ def _after_stand_in(
     for node in choose(situation, partition, stand_ins, budget.planned):
         return AddReplica(partition.id, node, (*partition.leaving, *stand_ins), MembershipChange.REPLACE)
     return None
+
+
+def _more(situation: Situation, idle: list[Partition], budget: Budget) -> Iterator[AddReplica]:
+    """One replica more for each partition that has too few, as after `trizone node recover --unsafe`."""
+    for partition in [partition for partition in idle if len(partition.wanted_voters) < VOTERS]:
+        for node in choose(situation, partition, (), budget.planned)[:1]:
+            step = AddReplica(partition.id, node, (), MembershipChange.NONE)
+            if budget.take(step):
+                yield step
 
 
 def _begun(situation: Situation, idle: list[Partition], budget: Budget) -> Iterator[Step]:

@@ -76,7 +76,7 @@ class Situation:
         leader = self.leaders.get(partition.id)
         if leader is None or not leader.voters:
             return bool(partition.leaving)
-        if not partition.leaving and not leader.joint:
+        if not partition.leaving and not leader.joint and len(partition.replicas) == len(leader.voters):
             return False
         return leader.joint or any(place.replica not in leader.voters for place in partition.wanted_voters)
 

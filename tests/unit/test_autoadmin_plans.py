@@ -376,6 +376,41 @@ def test_a_membership_that_the_record_does_not_know_is_taken() -> None:
     assert scene.partition().dropping == (DropOrder(gone.replica, gone.node, 5),)
 
 
+def test_what_goes_on_with_one_replica_gets_the_others_back_one_at_a_time() -> None:
+    scene = Scene(nodes(2), 1)
+    alone, *dead = scene.partition().replicas
+    rest = [node for node in scene.catalog.topology.nodes if node not in [place.node for place in dead]]
+    scene.leads[1] = alone.replica
+    scene.report(list(scene.catalog.topology.nodes), LAST_REPORT)
+    for place in dead:
+        scene.view = scene.view.without(place.node)
+    for second in range(int(LAST_REPORT), int(LOST) + 1):
+        scene.report(rest, second)
+    scene.vote(1, 1001, [alone.replica])
+    scene.report(rest, LOST)
+    (step,) = scene.members_steps(LOST)
+    assert step == ChangeLeaving(1, tuple(place.replica for place in dead))
+    scene.perform(step)
+    (step,) = scene.members_steps(LOST)
+    assert step == ReleaseReplicas(1, tuple(place.replica for place in dead), 1001)
+    scene.perform(step)
+    version, zones = 1001, [alone.zone]
+    while len(zones) < 3:
+        (step,) = scene.members_steps(LOST)
+        assert isinstance(step, AddReplica)
+        assert not step.leaving
+        scene.perform(step)
+        assert scene.members_steps(LOST) == [], "one after the other"
+        zones.append(scene.partition().replicas[-1].zone)
+        version += 3
+        scene.vote(1, version, [place.replica for place in scene.partition().replicas])
+        scene.report(rest, LOST)
+        assert scene.members_steps(LOST) == [TakeVersion(1, version)], "orders to the dead follow"
+        scene.perform(TakeVersion(1, version))
+    assert len(set(zones)) == 3
+    assert scene.members_steps(LOST) == []
+
+
 def test_the_version_of_orders_follows_that_of_the_membership() -> None:
     scene = Scene(nodes(2), 1)
     scene.vote(1, 4, [place.replica for place in scene.partition().replicas])
