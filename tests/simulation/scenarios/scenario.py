@@ -19,6 +19,7 @@ from tests.simulation.client import SimulatedClient
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.faults.storm import DEFAULT_WEIGHTS, Storm
 from tests.simulation.noticed import noticed_errors
+from tests.simulation.promises import Promises
 from tests.simulation.shape import REPLACE_SECONDS, Shape
 from tests.simulation.virtual_loop import run_virtual
 
@@ -190,9 +191,15 @@ def run_scenario(make: Callable[[Path], R], mutate: Mutate = nullcontext) -> R:
     with tempfile.TemporaryDirectory(prefix="trizone-simulation-", dir=fast_folder()) as folder, mutate():
         run = make(Path(folder))
         # Reports to auto-admin carry the process's id, which would differ from run to run.
-        with patch("os.getpid", return_value=1), noticed_errors() as errors, run.cluster.agreed.watch():
+        promises = Promises()
+        with (
+            patch("os.getpid", return_value=1),
+            noticed_errors() as errors,
+            run.cluster.agreed.watch(),
+            promises.watch(),
+        ):
             run_virtual(run.main())
-        run.violations += errors
+        run.violations += [*errors, *promises.wrong[:3]]
     return run
 
 
