@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trizone.errors import CommandError
+
+if TYPE_CHECKING:
+    from cluster.grpc_transport import GrpcTransport
+    from cluster.settings import ReplicatorSettings
 
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 ANSWER_S = 3.0
@@ -19,11 +24,19 @@ COMPARE_S = 3_600.0
 
 @dataclass(frozen=True)
 class Asked:
-    """A replicator, and the cluster that it is of."""
+    """A replicator, and the cluster that it is of; its settings, unless `trizone up` runs it."""
 
     region: str
     cluster_id: str
     address: str
+    settings: ReplicatorSettings | None = None
+
+    def transport(self) -> GrpcTransport:
+        """The way to it. Raises CommandError."""
+        from cluster.grpc_transport import GrpcTransport
+        from trizone.operator_access import operator_security
+
+        return GrpcTransport() if self.settings is None else GrpcTransport(operator_security(self.settings))
 
 
 def add_region_commands(
@@ -41,19 +54,37 @@ def add_region_commands(
     compare.set_defaults(run=_compare)
     for command in (status, compare):
         command.add_argument(
-            "--data", type=Path, metavar="DIR", default=data_default, help="where the regions live (./data)"
+            "--data", type=Path, metavar="DIR", default=data_default, help="of trizone up --regions (./data); or:"
         )
+        command.add_argument("--config", metavar="FILE", action="append", default=[], help="a replicator's settings")
 
 
 def _status(arguments: argparse.Namespace) -> int:
     from trizone.region_report import show_status
 
-    return show_status(asyncio.run(_statuses(replicators(arguments.data))), as_json=arguments.json)
+    return show_status(asyncio.run(_statuses(_asked(arguments))), as_json=arguments.json)
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    asked = replicators(arguments.data)
+    asked = _asked(arguments)
     return _show_comparisons(asyncio.run(_compared(asked, arguments.table)), as_json=arguments.json)
+
+
+def _asked(arguments: argparse.Namespace) -> list[Asked]:
+    """The replicators that are meant. Raises CommandError."""
+    return [configured(arguments.config)] if arguments.config else replicators(arguments.data)
+
+
+def configured(paths: list[str]) -> Asked:
+    """The replicator that runs with these settings. Raises CommandError."""
+    from cluster.configuration import read_settings
+    from cluster.settings import ReplicatorSettings, SettingsError
+
+    try:
+        settings = read_settings(ReplicatorSettings, paths, os.environ)
+    except SettingsError as error:
+        raise CommandError(str(error)) from None
+    return Asked(settings.region, settings.cluster_id, settings.listen, settings)
 
 
 def replicators(data: Path) -> list[Asked]:
@@ -81,43 +112,39 @@ def replicators(data: Path) -> list[Asked]:
 
 async def _statuses(asked: list[Asked]) -> dict[str, Any]:
     """By region its replicator's answer, or None where there is none."""
-    from cluster.grpc_transport import GrpcTransport
     from cluster.transport import TransportError
     from cluster.wire import regions_pb2
 
-    transport = GrpcTransport()
     found: dict[str, Any] = {}
-    try:
-        for each in asked:
-            request = regions_pb2.StatusRequest(cluster_id=each.cluster_id).SerializeToString()
-            try:
-                answer = await transport.call(each.address, "Regions/Status", request, ANSWER_S)
-                found[each.region] = regions_pb2.StatusReply.FromString(answer)
-            except (TransportError, OSError):
-                found[each.region] = None
-    finally:
-        await transport.close()
+    for each in asked:
+        request = regions_pb2.StatusRequest(cluster_id=each.cluster_id).SerializeToString()
+        transport = each.transport()
+        try:
+            answer = await transport.call(each.address, "Regions/Status", request, ANSWER_S)
+            found[each.region] = regions_pb2.StatusReply.FromString(answer)
+        except (TransportError, OSError):
+            found[each.region] = None
+        finally:
+            await transport.close()
     return found
 
 
 async def _compared(asked: list[Asked], table: str) -> dict[str, Any]:
     """By region what its replicator found. Raises CommandError when none answers."""
-    from cluster.grpc_transport import GrpcTransport
     from cluster.transport import TransportError
     from cluster.wire import regions_pb2
 
-    transport = GrpcTransport()
     found: dict[str, Any] = {}
-    try:
-        for each in asked:
-            request = regions_pb2.CompareRequest(cluster_id=each.cluster_id, table=table).SerializeToString()
-            try:
-                answer = await transport.call(each.address, "Regions/Compare", request, COMPARE_S)
-            except (TransportError, OSError) as error:
-                raise CommandError(f"The replicator of {each.region} does not answer: {error}.", code=1) from None
-            found[each.region] = regions_pb2.CompareReply.FromString(answer)
-    finally:
-        await transport.close()
+    for each in asked:
+        request = regions_pb2.CompareRequest(cluster_id=each.cluster_id, table=table).SerializeToString()
+        transport = each.transport()
+        try:
+            answer = await transport.call(each.address, "Regions/Compare", request, COMPARE_S)
+        except (TransportError, OSError) as error:
+            raise CommandError(f"The replicator of {each.region} does not answer: {error}.", code=1) from None
+        finally:
+            await transport.close()
+        found[each.region] = regions_pb2.CompareReply.FromString(answer)
     return found
 
 

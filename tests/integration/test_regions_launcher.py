@@ -66,6 +66,9 @@ def test_a_region_that_is_killed_gets_what_it_missed_and_sends_what_it_had(tmp_p
         compared = finished("regions", "compare", name, "--data", str(data))
         assert compared.returncode == 0, compared.stderr
         assert f"{EAST} and {WEST} hold the same (21 and 21 items" in compared.stdout
+        config = data / EAST / "config" / "replicator.toml"
+        asked = finished("regions", "status", "--json", "--config", str(config))
+        assert [each["region"] for each in json.loads(asked.stdout)] == [EAST]
         shown = finished("regions", "status", "--data", str(data))
         assert shown.returncode == 0
         assert name in shown.stdout
@@ -79,6 +82,7 @@ def test_a_region_that_is_killed_gets_what_it_missed_and_sends_what_it_had(tmp_p
         (("--regions", NAMES, "--only", "x"), "Region x is not among those that --regions names.\n"),
         (("--only", EAST), "--only needs --regions.\n"),
         (("--regions", NAMES, "--region", EAST), "Use either --region or --regions.\n"),
+        (("--regions", NAMES, "--tls"), "--tls does not go with --regions.\n"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_sentence(tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
