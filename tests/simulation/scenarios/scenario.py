@@ -18,6 +18,7 @@ from tests.simulation.checkers.replicas import all_served, converged, describe, 
 from tests.simulation.client import SimulatedClient
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.faults.storm import DEFAULT_WEIGHTS, Storm
+from tests.simulation.leases import Leases
 from tests.simulation.noticed import noticed_errors
 from tests.simulation.promises import Promises
 from tests.simulation.shape import REPLACE_SECONDS, Shape
@@ -191,15 +192,16 @@ def run_scenario(make: Callable[[Path], R], mutate: Mutate = nullcontext) -> R:
     with tempfile.TemporaryDirectory(prefix="trizone-simulation-", dir=fast_folder()) as folder, mutate():
         run = make(Path(folder))
         # Reports to auto-admin carry the process's id, which would differ from run to run.
-        promises = Promises()
+        promises, leases = Promises(), Leases(run.cluster)
         with (
             patch("os.getpid", return_value=1),
             noticed_errors() as errors,
             run.cluster.agreed.watch(),
             promises.watch(),
+            leases.watch(),
         ):
             run_virtual(run.main())
-        run.violations += [*errors, *promises.wrong[:3]]
+        run.violations += [*errors, *promises.wrong[:3], *leases.wrong]
     return run
 
 
