@@ -240,7 +240,7 @@ class HostedReplica:
         if len(self._waiting) >= WAITING_MAX:
             responder.refuse(self._refusal(Refusal.OVERLOADED))
             return False
-        if self._host.short_of_space and not _shrinks(request):
+        if self._host.short_of_space and not self._shrinks(request):
             responder.refuse(self._refusal(Refusal.DISK_FULL))
             return False
         wall_ms = int(self._host.clock.wall() * 1000)
@@ -264,6 +264,14 @@ class HostedReplica:
             # lease.
             responder.refuse(self._not_serving())
         return False
+
+    def _shrinks(self, request: storage_pb2.Request) -> bool:
+        """Whether the request may be done when the disk is nearly full. The ledger of transactions may be written:
+        without it items stay marked, and nothing new is marked then."""
+        if request.HasField("batch"):
+            return all(action.HasField("delete") for action in request.batch.actions)
+        schema = self.partition.schema
+        return request.WhichOneof("operation") in SHRINKING or (schema is not None and bool(schema.internal))
 
     async def _repeat(self, position: int, responder: Responder) -> None:
         """Answer a retried write from its entry."""
@@ -527,13 +535,6 @@ class HostedReplica:
     def serving(self) -> bool:
         """Whether this replica leads, may write and knows its schema."""
         return self.replica.may_write() and self.partition.schema is not None
-
-
-def _shrinks(request: storage_pb2.Request) -> bool:
-    """Whether the request may be done when the disk is nearly full."""
-    if request.HasField("batch"):
-        return all(action.HasField("delete") for action in request.batch.actions)
-    return request.WhichOneof("operation") in SHRINKING
 
 
 def _up_to(waiting: dict[int, list[tuple[Responder, WriteResult]]], position: int) -> list[int]:
