@@ -20,6 +20,7 @@ from dynamo.table import Table, encode_table
 LOOK_SECONDS: Final = 2.0
 CHANGE_SECONDS: Final = 15.0
 ATTEMPTS_MAX: Final = 20
+PAUSE_SECONDS: Final = 0.05
 
 _log = logging.getLogger(__name__)
 
@@ -93,6 +94,7 @@ class RegionCatalog:
             except ApiError as error:
                 if error.type != "Conflict":
                     raise
+                await asyncio.sleep(PAUSE_SECONDS)  # the member that is asked may be a moment behind
                 await self.refresh()
                 continue
             return self.table(name)

@@ -28,8 +28,8 @@ from replicator.peers import PeerError, Peers
 
 ROUND_SECONDS_MAX: Final = 30.0
 ROUNDS_PER_DELAY: Final = 10
-SLICES_MAX: Final = 40
-"""Requests that let tombstones of one partition go in one round."""
+SLICES_MAX: Final = 1_000
+"""Requests that let tombstones of one partition go in one round: the next one goes on from there."""
 
 _log = logging.getLogger(__name__)
 
@@ -162,5 +162,5 @@ class Horizon:
             for _ in range(SLICES_MAX):
                 drop = storage_pb2.DropTombstones(stamp=stamp, orphans=orphans)
                 reply = await self._requests.call(Call(table, partition.low, drop))
-                if not reply.write.dropped:
+                if not reply.write.more:
                     break

@@ -32,8 +32,10 @@ FILL_BYTES: Final = 512 << 10
 DIGEST_ITEMS: Final = 512
 LOOK_ROWS: Final = 1_000
 """Change rows looked at to tell how far a region is behind."""
-TOMBSTONE_ROWS: Final = 256
-"""Tombstones looked at in one go."""
+TOMBSTONE_ROWS: Final = 1_000
+"""Tombstones looked at in one go: a few milliseconds."""
+TOMBSTONES_GONE: Final = 256
+"""Those that one entry lets go."""
 _MODULUS: Final = 1 << 128
 
 Row = storage_pb2.RegionalRow
@@ -185,7 +187,7 @@ def old_tombstones(
     start, looked, last = through + b"\0" if through else layout.TOMBSTONE, 0, b""
     with closing(store.rows(start, layout.prefix_end(layout.TOMBSTONE))) as rows:
         for key, stored in rows:
-            if looked >= TOMBSTONE_ROWS:
+            if looked >= TOMBSTONE_ROWS or len(found) >= TOMBSTONES_GONE:
                 return found, last
             header = codec.header_of(stored)
             if header.stamp <= stamp and (numbers is None or header.origin in numbers):

@@ -245,7 +245,7 @@ class Regions:
         )
         if found:
             hosted.propose(encode_tombstones(found))
-        return storage_pb2.WriteReply(dropped=len(found))
+        return storage_pb2.WriteReply(dropped=len(found), more=bool(led.tombstones_through))
 
     # --- the bound ---
 

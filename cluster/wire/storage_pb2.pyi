@@ -421,7 +421,7 @@ class ItemReply(_message.Message):
     def __init__(self, item: _Optional[bytes] = ..., size: _Optional[int] = ...) -> None: ...
 
 class WriteReply(_message.Message):
-    __slots__ = ("attributes", "old_size", "new_size", "local_index_units", "collection_size", "global_index_units", "taken", "won", "lost", "dropped")
+    __slots__ = ("attributes", "old_size", "new_size", "local_index_units", "collection_size", "global_index_units", "taken", "won", "lost", "dropped", "more")
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
     OLD_SIZE_FIELD_NUMBER: _ClassVar[int]
     NEW_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -432,6 +432,7 @@ class WriteReply(_message.Message):
     WON_FIELD_NUMBER: _ClassVar[int]
     LOST_FIELD_NUMBER: _ClassVar[int]
     DROPPED_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
     attributes: bytes
     old_size: int
     new_size: int
@@ -442,7 +443,8 @@ class WriteReply(_message.Message):
     won: int
     lost: int
     dropped: int
-    def __init__(self, attributes: _Optional[bytes] = ..., old_size: _Optional[int] = ..., new_size: _Optional[int] = ..., local_index_units: _Optional[_Iterable[int]] = ..., collection_size: _Optional[int] = ..., global_index_units: _Optional[_Iterable[int]] = ..., taken: _Optional[int] = ..., won: _Optional[int] = ..., lost: _Optional[int] = ..., dropped: _Optional[int] = ...) -> None: ...
+    more: bool
+    def __init__(self, attributes: _Optional[bytes] = ..., old_size: _Optional[int] = ..., new_size: _Optional[int] = ..., local_index_units: _Optional[_Iterable[int]] = ..., collection_size: _Optional[int] = ..., global_index_units: _Optional[_Iterable[int]] = ..., taken: _Optional[int] = ..., won: _Optional[int] = ..., lost: _Optional[int] = ..., dropped: _Optional[int] = ..., more: _Optional[bool] = ...) -> None: ...
 
 class ChangesReply(_message.Message):
     __slots__ = ("rows", "next", "cut_off", "busy", "filled", "cursor", "more")

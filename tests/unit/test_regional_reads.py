@@ -162,6 +162,26 @@ def test_old_tombstones_are_found_by_stamp_and_region(east: Leader) -> None:
     assert len(tombstones(east)) == 5
 
 
+def test_many_tombstones_are_looked_at_in_slices(east: Leader) -> None:
+    count = reads.TOMBSTONES_GONE + reads.TOMBSTONE_ROWS + 7
+    young = make_stamp(NOW_MS + 10, 0)
+    for first in range(0, count, 100):
+        numbers = range(first, min(count, first + 100))
+        stamps = {n: make_stamp(NOW_MS, n) if n < reads.TOMBSTONES_GONE else young for n in numbers}
+        take(east, [row(key("a", n), None, stamps[n], WEST, 1 + n) for n in numbers], 1 + numbers[-1])
+    found, through = [], b""
+    slices = 0
+    while True:
+        some, through = reads.old_tombstones(east.store, through, make_stamp(NOW_MS + 1, 0), None)
+        assert len(some) <= reads.TOMBSTONES_GONE
+        found += some
+        slices += 1
+        if not through:
+            break
+    assert {each.key for each in found} == {key("a", n) for n in range(reads.TOMBSTONES_GONE)}
+    assert slices >= 2
+
+
 def digest(leader: Leader, region: str) -> tuple[bytes, int]:
     total = items = 0
     after = b""
