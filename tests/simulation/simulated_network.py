@@ -167,7 +167,7 @@ class SimulatedStream:
         if self._broken:
             raise TransportError(f"the stream from {self._here} to {self._there} is broken")
         vanishes = network.is_cut(self._here, self._there) or self.other._powerless
-        breaks = not vanishes and (self._lost_something or network.breaks())
+        breaks = not vanishes and (self._lost_something or self._was_not_heard() or network.breaks())
         network.sent(self._here, self._there, self._method, message, lost=vanishes or breaks)
         if vanishes:
             self._lost_something = True
@@ -182,6 +182,10 @@ class SimulatedStream:
             else:
                 self._free_at = arrives = max(self._free_at, arrives)
             network.later(arrives, self.other._take, message)
+
+    def _was_not_heard(self) -> bool:
+        """Whether the other end's messages got lost on a link that works again: no connection goes on without them."""
+        return self.other._lost_something and not self._network.is_cut(self._there, self._here)
 
     def _take(self, message: bytes) -> None:
         if self._network.is_cut(self._there, self._here):

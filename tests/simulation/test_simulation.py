@@ -6,7 +6,7 @@ import pytest
 
 from tests.simulation.scenarios.storm import Plan, run_storm
 
-SEEDS = range(1, 21)
+SEEDS = range(1, 13)
 SHORT = Plan(seconds=10, pause=(0.1, 0.8))
 
 

@@ -24,6 +24,7 @@ from tests.simulation.client import SimulatedClient
 from tests.simulation.faults.storm import JUMP_MAX
 from tests.simulation.scenarios.scenario import (
     SERVES_AGAIN_SECONDS,
+    START_SECONDS,
     Failed,
     Mutate,
     Scenario,
@@ -156,6 +157,10 @@ class _Storm(Scenario):
         )
         if features.expiring:
             body = {"TableName": TABLE, "TimeToLiveSpecification": {"Enabled": True, "AttributeName": ATTRIBUTE}}
+            # Whoever made the table with a second try did not hear when it was there.
+            if not await self.cluster.until(lambda: converged(self.cluster), START_SECONDS):
+                raise Failed("the table is not led everywhere")
+            await asyncio.sleep(1.0)
             reply = await self.clients[0].call("UpdateTimeToLive", body)
             if reply is None or reply.error:
                 raise Failed(f"time to live cannot be set: {reply}")
