@@ -6,7 +6,7 @@ everything that a partition's rows have to add up to.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
@@ -24,16 +24,11 @@ class AgreedLog:
     @contextmanager
     def watch(self) -> Iterator[None]:
         """See what is applied, as long as this holds."""
-        apply = HostedReplica._apply
-
-        def applied(hosted: HostedReplica, entries: tuple[Entry, ...]) -> None:
-            self._note(hosted, entries)
-            apply(hosted, entries)
-
-        with patch.object(HostedReplica, "_apply", applied):
+        with watching(lambda: self):
             yield
 
-    def _note(self, hosted: HostedReplica, entries: tuple[Entry, ...]) -> None:
+    def note(self, hosted: HostedReplica, entries: tuple[Entry, ...]) -> None:
+        """A replica applies these."""
         known = self._entries.setdefault(hosted.partition_id, {})
         for entry in entries:
             agreed = known.setdefault(entry.position, entry)
@@ -55,3 +50,16 @@ class AgreedLog:
             return tuple([known[at] for at in range(1, position + 1)])
         except KeyError as error:
             raise LookupError(f"nobody applied position {error} of partition {partition}") from None
+
+
+@contextmanager
+def watching(log: Callable[[], AgreedLog]) -> Iterator[None]:
+    """See what is applied, as long as this holds. `log`: that of the cluster whose code is running."""
+    apply = HostedReplica._apply
+
+    def applied(hosted: HostedReplica, entries: tuple[Entry, ...]) -> None:
+        log().note(hosted, entries)
+        apply(hosted, entries)
+
+    with patch.object(HostedReplica, "_apply", applied):
+        yield
