@@ -26,6 +26,13 @@ class Report:
         path.write_text(json.dumps(content, indent=1) + "\n")
         self.say(f"{path}")
 
+    def draw(self, name: str, svg: str) -> None:
+        """One picture."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{name}.svg"
+        path.write_text(svg)
+        self.say(f"{path}")
+
     def say(self, line: str) -> None:
         """One line of the summary."""
         self.lines.append(line)
@@ -33,6 +40,7 @@ class Report:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--report", metavar="DIR", default=None, help="where the chaos tests write what they measured")
+    parser.addoption("--kills", metavar="N", default=200, type=int, help="how often the longest chaos test kills (200)")
 
 
 @pytest.fixture

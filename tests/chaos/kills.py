@@ -59,18 +59,20 @@ class Killer:
         self._cluster = cluster
         self._load = load
         self._random = random
+        self._calm = 0  # from this acknowledged write on every partition has some before the next kill
 
     async def kill(self, target: Target) -> Kill:
         """One kill, from a whole cluster to a whole cluster."""
         before = await self._whole()
         if not self.kills:
             await self._writes_to(before)
+        calm = self._calm
         kill = await self._strike(target, before)
         after = await self._whole()
         kill.recovered = time.monotonic()
         await self._writes_to(after)
         for partition in before:
-            times = [write.ended for write in self._load.acknowledged if partition.holds(write.key)]
+            times = [write.ended for write in self._load.acknowledged[calm:] if partition.holds(write.key)]
             kill.gaps[partition.id] = longest_gap(times, kill.at, kill.recovered)
         kill.failed = len(self._load.failed_between(kill.at, time.monotonic()))
         self.kills.append(kill)
@@ -112,7 +114,7 @@ class Killer:
     async def _writes_to(self, partitions: list[PartitionView]) -> None:
         """Wait for some more successful writes to each partition."""
         since = time.monotonic()
-        seen = len(self._load.acknowledged)
+        self._calm = seen = len(self._load.acknowledged)
 
         async def enough() -> bool:
             new = [write.key for write in self._load.acknowledged[seen:] if write.began > since]

@@ -73,6 +73,7 @@ async def cut_links(data: Path, harms: Sequence[Harm], seconds: float, report: R
                 zone = zone_of(await trial.leader())
                 name = f"zone {zone} {harm.__name__.replace('_', ' ')}"
                 report.say(f"zones: {await trial.fault(name, harmed(cluster, zone, harm, seconds))}")
+    trial.write(report, "zones")
     assert list(trial.faults_found()) == []
     assert trial.load.failed == [], "two zones could serve all the time"
 

@@ -12,12 +12,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from random import Random
 
+from tests.chaos.conftest import Report
 from tests.chaos.gaps import percentile
 from tests.chaos.http_client import HttpClient
 from tests.chaos.load import TABLE, Load, create_table, under_load, values_found
 from tests.chaos.real_cluster import PartitionView, RealCluster, until
 from tests.chaos.replicas import differing_replicas
 from tests.chaos.test_linearizability import WorkloadClient, violations, working
+from tests.chaos.timeline import LeaderWatch, Marked, watched_leaders, write_timeline
 from tests.simulation.workloads.history import History
 from tests.simulation.workloads.items import ItemWorkload, table_definition
 
@@ -55,6 +57,7 @@ class Trial:
         self.history = History(time.monotonic)
         self.faults: list[Fault] = []
         self.began = self.ended = 0.0
+        self.watch = LeaderWatch()
         self._seed = seed
         self._items: dict[str, int] = {}
         self._counters: dict[str, int] = {}
@@ -76,7 +79,11 @@ class Trial:
         ]
         writers = [self.client(f"writer-{number}") for number in range(WRITERS)]
         self.began = time.monotonic()
-        async with under_load(self.load, writers, self._seed), working(workloads):
+        async with (
+            watched_leaders(self.cluster) as self.watch,
+            under_load(self.load, writers, self._seed),
+            working(workloads),
+        ):
             await self.writes_everywhere()
             yield
         self.ended = time.monotonic()
@@ -119,6 +126,11 @@ class Trial:
             return all(sum(map(partition.holds, new)) >= CALM_WRITES for partition in partitions)
 
         await until(enough, "writes to every partition succeed")
+
+    def write(self, report: Report, name: str) -> None:
+        """What was measured: a file of numbers, and a picture."""
+        marked = [Marked(fault.name, fault.at, fault.ended) for fault in self.faults]
+        write_timeline(report, name, self.load, self.watch, marked, self.began, self.ended)
 
     def faults_found(self) -> Iterator[str]:
         """Whatever must never be, once the cluster has stopped."""
