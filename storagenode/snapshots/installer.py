@@ -248,8 +248,8 @@ class Installer:
             restoration.place(hosted.store)
             hosted.state_replaced()
             hosted.perform(hosted.replica.installed())
+            self.installed += 1
             await self._executor.run(partial(self._folder.remove_older, snapshot))
-        self.installed += 1
         _log.info("partition %d is at position %d by a snapshot", hosted.partition_id, snapshot.position)
 
     async def _restored(self, hosted: HostedReplica, snapshot: Snapshot) -> Restoration | None:
