@@ -26,7 +26,7 @@ from dynamo.errors import ApiError
 from router.gateway import Answer, Received
 from router.service import Router
 from storagenode.hosted import HostedReplica
-from storagenode.log.errors import LogError
+from storagenode.log.errors import LogError, LogFull
 from storagenode.node import Seams, StorageNode
 from storagenode.storage.memory_store import MemoryStores
 from storagenode.storage.store import StoreError, Stores
@@ -192,6 +192,8 @@ class NodeMember(Member):
         if self.log_is_damaged and isinstance(error, LogError):
             self.needs_new_disk = True
             return True
+        if self.disk.capacity is not None and isinstance(error, LogFull):
+            return True  # it was to stop, and could not write what was left
         return self.disk_fails and isinstance(error, OSError | LogError | StoreError)
 
     def _stores(self) -> Stores:

@@ -14,7 +14,7 @@ WRONG_MAX = 3
 
 
 class Leases:
-    """Looks at all replicas of a partition at every write. `wrong`: leases that overlapped."""
+    """Looks at all replicas of a partition at every request. `wrong`: leases that overlapped."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self.wrong: list[str] = []
@@ -22,27 +22,31 @@ class Leases:
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """See every write that reaches a leader."""
-        write = HostedReplica._write
+        """See every request that reaches a leader."""
+        handle = HostedReplica.handle
 
-        def written(hosted: HostedReplica, *arguments: Any) -> bool:
-            if hosted.replica.may_write() and len(self.wrong) < WRONG_MAX:
-                self._check(hosted)
-            return write(hosted, *arguments)
+        def handled(hosted: HostedReplica, *arguments: Any) -> bool:
+            if hosted.replica.role == "leader" and len(self.wrong) < WRONG_MAX:
+                self._check(hosted.partition_id)
+            return handle(hosted, *arguments)
 
-        with patch.object(HostedReplica, "_write", written):
+        with patch.object(HostedReplica, "handle", handled):
             yield
 
-    def _check(self, leader: HostedReplica) -> None:
+    def _check(self, partition: int) -> None:
+        leaders: list[tuple[HostedReplica, float]] = []
         for member in self._cluster.nodes:
-            node = member.node
-            if node is None or not hasattr(node, "replicas"):
-                continue
-            other = node.hosted(leader.partition_id)
-            if other is None or other is leader or other.replica.epoch >= leader.replica.epoch:
-                continue
-            if other.replica.may_read(member.clock.boottime()):
-                self.wrong.append(
-                    f"partition {leader.partition_id}: replica {other.replica.replica} may read in epoch "
-                    f"{other.replica.epoch} while {leader.replica.replica} takes writes in epoch {leader.replica.epoch}"
-                )
+            now = member.clock.boottime()
+            here = [hosted for hosted in member.hosted_all() if hosted.partition_id == partition]
+            leaders += [(hosted, now) for hosted in here if hosted.replica.role == "leader"]
+        for older, now in leaders:
+            for newer, _ in leaders:
+                if (
+                    older.replica.epoch < newer.replica.epoch
+                    and newer.replica.may_write()
+                    and older.replica.may_read(now)
+                ):
+                    self.wrong.append(
+                        f"partition {partition}: replica {older.replica.replica} may read in epoch "
+                        f"{older.replica.epoch} while {newer.replica.replica} may write in epoch {newer.replica.epoch}"
+                    )

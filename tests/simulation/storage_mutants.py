@@ -9,7 +9,6 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from dynamo.table import encode_table
-from replication.heartbeats import BeatReply, LeaderBeats
 from replication.messages import Entry
 from storagenode import commands
 from storagenode.hosted import HostedReplica
@@ -111,20 +110,6 @@ def snapshot_without_its_position() -> Iterator[None]:
 def clean_mark_before_the_sync() -> Iterator[None]:
     """A node that stops says that its stores are whole before they are on the disk."""
     with patched(Replicas, "sync", lambda _: lambda _self: None):
-        yield
-
-
-# --- leases ---
-
-
-@mutant({"voter restarted between two leaders": 1.0}, clients=20, think=(0.02, 0.2), silence=0.1, pause=(1.5, 3.5))
-def one_beat_of_a_node_renews_every_lease() -> Iterator[None]:
-    """An answer to a beat counts for partitions too that the peer does not follow any more."""
-
-    def make(answered: Any) -> Any:
-        return lambda self, reply, now: answered(self, BeatReply(reply.sequence, b""), now)
-
-    with patched(LeaderBeats, "answered", make):
         yield
 
 
