@@ -41,10 +41,11 @@ class Fault:
     failed: int = 0
     p50: float = 0.0
     p99: float = 0.0
+    slowest: float = 0.0
 
     def __str__(self) -> str:
         latency = f"writes meanwhile p50 {self.p50 * 1000:.0f} ms, p99 {self.p99 * 1000:.0f} ms"
-        whole = f"whole again after {self.recovered - self.ended:.1f} s"
+        whole = f"whole again after {self.recovered - self.ended:.1f} s, slowest write until then {self.slowest:.2f} s"
         return f"{self.name} for {self.ended - self.at:.1f} s: {self.failed} failed for good, {latency}, {whole}"
 
 
@@ -104,6 +105,7 @@ class Trial:
         fault.failed = len(self.load.failed_between(fault.at, fault.recovered))
         took = [w.ended - w.began for w in self.load.acknowledged if fault.at <= w.ended and w.began <= fault.ended]
         fault.p50, fault.p99 = percentile(took, 0.5), percentile(took, 0.99)
+        fault.slowest = max((w.ended - w.began for w in self.load.acknowledged if w.ended >= fault.at), default=0.0)
         self.faults.append(fault)
         return fault
 
