@@ -1,7 +1,7 @@
 # A menu. What a line does stands in tools/, so that it can be read, tested and run without make.
 # ARGS goes to the command behind the target:  make up ARGS="--port 9000 --nodes-per-zone 2"   make unit ARGS="-k number"
 .DEFAULT_GOAL := help
-.PHONY: help up test test-full lint types unit property integration conformance fuzz parity test-clients test-compose simulation sim sim-mutants chaos bench bench-peers proto generated clean
+.PHONY: help up test test-full lint types unit property integration conformance fuzz parity test-clients test-compose simulation sim sim-mutants chaos chaos-regions bench bench-peers proto generated clean
 
 READY_TO_RUN := .venv/.ready-to-run
 READY_TO_DEVELOP := .venv/.ready-to-develop
@@ -56,6 +56,9 @@ sim-mutants: $(READY_TO_DEVELOP)   ## broken rules that the simulation must find
 
 chaos: $(READY_TO_DEVELOP)         ## killed and frozen processes under load; ARGS="-m slow --report DIR" for the long form
 	tools/test chaos $(ARGS)
+
+chaos-regions: $(READY_TO_DEVELOP) ## two regions that die and come back under load; ARGS="-m slow" for the long form
+	tools/test chaos-regions $(ARGS)
 
 test-compose: $(READY_TO_DEVELOP)  ## deploy/compose.yaml in a container engine of its own; ARGS="-m slow" for more
 	tools/test-compose $(ARGS)
