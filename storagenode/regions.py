@@ -176,6 +176,7 @@ class Regions:
         return True
 
     def _try_answer(self, hosted: HostedReplica, led: _Led, waiting: _Waiting, *, at_once: bool) -> bool:
+        waiting.responder.received_at = self._host.clock.boottime()  # to wait for a change is not to be slow
         try:
             return self._answer(hosted, led, waiting, at_once=at_once)
         except CorruptItem as error:

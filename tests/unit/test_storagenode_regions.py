@@ -36,6 +36,7 @@ class Answers:
 
     def __init__(self) -> None:
         self.given: list[Any] = []
+        self.received_at = 0.0
 
     def __getattr__(self, _kind: str) -> Any:
         return self.given.append
@@ -135,6 +136,14 @@ async def test_who_finds_nothing_waits_for_the_next_change(world: World) -> None
     assert [each.key for each in changes.rows] == [key("a", 1)]
     await world.wake_all()
     assert len(answers.given) == 1
+
+
+async def test_who_waited_for_a_change_was_not_slow(world: World) -> None:
+    answers = world.read()
+    world.pass_time(WAIT_MS_MAX / 1000)
+    await world.wake_all()
+    assert len(answers.given) == 1
+    assert answers.received_at == world.manual.now
 
 
 async def test_what_came_from_elsewhere_wakes_nobody(world: World) -> None:
