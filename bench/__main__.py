@@ -18,7 +18,7 @@ from typing import Any
 
 import uvloop
 
-from bench import rebuild
+from bench import lag, rebuild
 from bench.expressions import EXPRESSIONS
 from bench.load import Measured, all_of, for_seconds, run
 from bench.requests import AUTHORIZATION, DATE, WORKLOADS, Make, Requests, create_table
@@ -115,13 +115,21 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="per measurement (5)")
     parser.add_argument("--leaders", choices=("spread", "gathered"), help="of a cluster of its own (as trizone up)")
     parser.add_argument("--routers", default="1", help="of a cluster of its own (1)")
-    parser.add_argument("--workloads", choices=(*KINDS, "rebuild"), default="single", help="what is measured (single)")
+    parser.add_argument(
+        "--workloads", choices=(*KINDS, "rebuild", "lag"), default="single", help="what is measured (single)"
+    )
     parser.add_argument("--megabytes", type=int, default=200, help="of data in a follower that is rebuilt (200)")
+    parser.add_argument("--rate", type=float, default=500.0, help="writes per second while lag is measured (500)")
+    parser.add_argument("--pending", type=int, default=100_000, help="changes a region that was away lacks (100000)")
     options = parser.parse_args()
     pids = [int(pid) for pid in options.pids.split(",") if pid]
     own = ["--routers", options.routers, *(["--leaders", options.leaders] if options.leaders else [])]
     if options.workloads == "rebuild":
         measure_rebuild(options.megabytes, options.seconds)
+        return
+    if options.workloads == "lag":
+        with lag.running_regions() as regions:
+            uvloop.run(lag.lag(regions, options.rate, options.seconds, options.pending))
         return
     cluster = nullcontext((options.url, pids, None)) if options.url else started_cluster(own)
     with cluster as (endpoint, processes, _):
