@@ -46,6 +46,7 @@ class Flusher:
         self._sleep = sleep
         self._full = False
         self._reserve_tried_at = 0.0
+        self._reserve_short = log.low_on_space
         self._wanted = asyncio.Event()
         self._stopping = False
         self._stopped = asyncio.Event()
@@ -84,8 +85,8 @@ class Flusher:
 
     @property
     def short_of_space(self) -> bool:
-        """Whether the disk is full, or the log's reserve is not whole: growing writes are to be refused."""
-        return self._full or self._log.low_on_space
+        """Whether the disk is full, or has no room for the log's reserve: growing writes are to be refused."""
+        return self._full or (self._reserve_short and self._log.low_on_space)
 
     async def run(self) -> None:
         """Flush until cancelled or stopped. Raises LogBroken when a flush fails for good."""
@@ -150,6 +151,9 @@ class Flusher:
     async def _fill_reserve(self) -> None:
         """Make the log's reserve whole again, if it can be, not more often than a disk that stays full deserves."""
         now = self._clock.boottime()
-        if self._log.low_on_space and now - self._reserve_tried_at >= FULL_PAUSE_SECONDS:
+        if self._reserve_short and now - self._reserve_tried_at < FULL_PAUSE_SECONDS:
+            return
+        if self._log.low_on_space:  # a new segment has just taken the reserve, which says nothing of the disk yet
             self._reserve_tried_at = now
             await self._executor.run(self._log.fill_reserve)
+        self._reserve_short = self._log.low_on_space

@@ -170,3 +170,21 @@ async def test_a_stop_lets_the_flush_under_way_end() -> None:
     log.write(last)
     log.written(last)
     assert log.last_position(1) == 2
+
+
+async def test_a_log_that_takes_new_segments_on_a_roomy_disk_never_refuses() -> None:
+    log, executor, listener = opened_log(), HeldExecutor(), Listener()
+    flusher = Flusher(log, executor, SystemClock())
+    running = asyncio.ensure_future(flusher.run())
+    first = log.current_segment
+    position = 0
+    while log.current_segment < first + 3:
+        position += 1
+        log.append_entries(1, (Entry(1, position, bytes(300_000)),))
+        flusher.appended(listener, position, 1)
+        while listener.flushed[-1:] != [(position, 1)] or log.low_on_space:
+            await executor.started.wait()
+            assert not flusher.short_of_space, "the reserve is being made anew"
+            executor.let.release()
+            await settle()
+    running.cancel()
