@@ -116,6 +116,8 @@ class Positions:
         """Make room at `position` for an entry of `epoch`."""
         if position != self.next:
             self._cut(position)
+        else:  # what it replaces may have been trimmed, but not the membership that came with it
+            self._void_memberships(position)
         if not self.epochs or self.epochs[-1][0] != epoch:
             self.epochs.append((epoch, position))
         self._epoch = epoch

@@ -5,9 +5,9 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TypeAlias
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -120,8 +120,8 @@ def test_the_checker_notices() -> None:
         WriteBatch(good, index_entries={layout.index_key(2, other_key): stored}),
         WriteBatch(good, index_entries={at: stored[:-1] + b"]"}),
         WriteBatch(good, index_entries={at: stored}, collections={key[:HASH_SIZE]: 1}),
-        WriteBatch(replace(good, indexes=good.indexes[::-1])),
-        WriteBatch(replace(good, indexes=())),
+        WriteBatch(msgspec.structs.replace(good, indexes=good.indexes[::-1])),
+        WriteBatch(msgspec.structs.replace(good, indexes=())),
     ]
     for damage in damages:
         repaired = MemoryStore()
