@@ -48,7 +48,7 @@ parity: $(READY_TO_DEVELOP)        ## the Parity Suite against a fresh cluster: 
 simulation: $(READY_TO_DEVELOP)    ## a cluster under virtual time, network and disk
 	tools/test simulation $(ARGS)
 
-sim: $(READY_TO_DEVELOP)           ## many seeds of it: make sim SEED=first SEEDS=count JOBS=processes
+sim: $(READY_TO_DEVELOP)           ## many seeds of it: make sim SEED=first SEEDS=count JOBS=processes ARGS="--scenario regions"
 	tools/sim seeds $(or $(SEED),1) $(or $(SEEDS),20) --workers $(or $(JOBS),2) $(ARGS)
 
 sim-mutants: $(READY_TO_DEVELOP)   ## broken rules that the simulation must find

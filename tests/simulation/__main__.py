@@ -1,4 +1,4 @@
-"""Runs seeds of the main scenario: `python -m tests.simulation --first 1 --count 100`. Exit code 1: a violation."""
+"""Runs seeds of a scenario: `python -m tests.simulation --first 1 --count 100`. Exit code 1: a violation."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ import sys
 import time
 from multiprocessing import Pool
 from pathlib import Path
+from typing import TypeAlias
 
+from tests.simulation.scenarios import regions, storm
+from tests.simulation.scenarios.regions import RegionsPlan, run_regions
 from tests.simulation.scenarios.scenario import Tally
-from tests.simulation.scenarios.storm import Outcome, Plan, run_storm
+from tests.simulation.scenarios.storm import Plan, run_storm
+
+Outcome: TypeAlias = storm.Outcome | regions.Outcome
 
 
 def main() -> int:
     """Run the seeds asked for and print what came of them."""
     parser = argparse.ArgumentParser(prog="make sim", description=__doc__)
+    parser.add_argument("--scenario", choices=("storm", "regions"), default="storm", help="one cluster, or several")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--count", type=int, default=20, help="how many seeds")
     parser.add_argument("--seconds", type=float, default=Plan().seconds, help="virtual seconds of faults")
@@ -23,15 +29,18 @@ def main() -> int:
     parser.add_argument("--in-memory", action="store_true", help="stores in memory instead of LMDB")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write the first seed's trace here")
     options = parser.parse_args()
-    plan = Plan(seconds=options.seconds, in_memory=options.in_memory)
+    plan: Plan | RegionsPlan = Plan(seconds=options.seconds, in_memory=options.in_memory)
+    if options.scenario == "regions":
+        plan = RegionsPlan(seconds=options.seconds, in_memory=options.in_memory)
+    run = _Runner(plan)
     seeds = range(options.first, options.first + options.count)
     if options.trace is not None:
-        outcome = run_storm(options.first, plan)
+        outcome = run(options.first, keep_trace=True)
         options.trace.write_text(outcome.trace.text())
         return _summary([outcome], time.process_time())
     began, outcomes = time.monotonic(), []
     with Pool(min(options.workers, len(seeds))) as pool:
-        for outcome in pool.imap_unordered(_Runner(plan), seeds):
+        for outcome in pool.imap_unordered(run, seeds):
             outcomes.append(outcome)
             print(outcome.report() if outcome.violations else outcome, flush=True)
             if time.monotonic() - began > options.limit:
@@ -40,14 +49,16 @@ def main() -> int:
 
 
 class _Runner:
-    """`run_storm` with a plan, for a pool."""
+    """Runs of one plan, for a pool."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan | RegionsPlan) -> None:
         self._plan = plan
 
-    def __call__(self, seed: int) -> Outcome:
-        outcome = run_storm(seed, self._plan)
-        outcome.trace.forget()
+    def __call__(self, seed: int, *, keep_trace: bool = False) -> Outcome:
+        plan = self._plan
+        outcome = run_regions(seed, plan) if isinstance(plan, RegionsPlan) else run_storm(seed, plan)
+        if not keep_trace:
+            outcome.trace.forget()
         return outcome
 
 
