@@ -18,7 +18,6 @@ from trizone.__main__ import main
         (["up", "--region", "a b"], "region"),
         (["up", "--leaders", "none"], "none"),
         (["up", "--bogus"], "--bogus"),
-        (["router"], "--config"),
         ([], "COMMAND"),
     ],
 )
