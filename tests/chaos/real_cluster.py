@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,7 +67,12 @@ class PartitionView:
 
 
 class RealCluster:
-    """`trizone up` with its processes. `port` is the endpoint's, shared by all routers."""
+    """`trizone up` with its processes. `port` is the endpoint's, shared by all routers.
+
+    `command` is run in the place of `trizone up`, if there is one.
+    """
+
+    command: Sequence[str] | None = None
 
     def __init__(self, data: Path, *options: str, port: int | None = None) -> None:
         self.data = data
@@ -83,7 +88,7 @@ class RealCluster:
 
     async def start(self) -> None:
         """Start everything and wait until it is ready."""
-        self.up = Up("--port", str(self.port), "--data", str(self.data), *self._options)
+        self.up = Up("--port", str(self.port), "--data", str(self.data), *self._options, command=self.command)
         await asyncio.to_thread(self.up.endpoint)
 
     async def stop(self) -> None:
