@@ -38,6 +38,8 @@ class History(stream_aggregate.Totals):
         """Add a record."""
         change = record["dynamodb"]
         self.by_item.setdefault(change["Keys"]["order"]["S"], []).append(record)
+        before = self.checkpoints.get(shard)
+        assert before is None or int(before) < int(change["SequenceNumber"]), f"{shard} goes back"
         self.checkpoints[shard] = change["SequenceNumber"]
         self.records += 1
 
@@ -128,6 +130,8 @@ def assert_told(history: History, load: Load, items: Mapping[str, Any]) -> None:
         for record in records:
             change = record["dynamodb"]
             assert change.get("OldImage") == last, name
+            event = "REMOVE" if "NewImage" not in change else "INSERT" if last is None else "MODIFY"
+            assert record["eventName"] == event, name
             last = change.get("NewImage")
         assert last == items.get(name), name
     images = [
