@@ -29,7 +29,7 @@ async def test_nothing_is_lost_while_disks_of_leaders_stall_and_fail(
         trial = Trial(cluster, SEED)
         async with trial.working():
             for number, fault in enumerate(("stall 60", "EIO 0") * 2):
-                name = await trial.leader()
+                name = trial.leader()
 
                 async def gray(name: str = name, fault: str = fault) -> None:
                     disk.set(f"fdatasync {fault} {name}/log/")

@@ -89,7 +89,7 @@ async def test_a_leader_that_was_asleep_for_five_seconds_answers_nothing_as_one(
         trial = Trial(cluster, SEED)
         async with trial.working():
             for number in range(3):
-                name = await trial.leader()
+                name = trial.leader()
 
                 async def sleep(name: str = name) -> None:
                     pid = cluster.pids()[name]

@@ -70,7 +70,7 @@ async def cut_links(data: Path, harms: Sequence[Harm], seconds: float, report: R
         trial = Trial(cluster, SEED)
         async with trial.working():
             for harm in harms:
-                zone = zone_of(await trial.leader())
+                zone = zone_of(trial.leader())
                 name = f"zone {zone} {harm.__name__.replace('_', ' ')}"
                 report.say(f"zones: {await trial.fault(name, harmed(cluster, zone, harm, seconds))}")
     trial.write(report, "zones")

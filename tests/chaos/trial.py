@@ -7,7 +7,7 @@ of the simulation, whose history is checked for linearizability item by item.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from random import Random
@@ -60,6 +60,7 @@ class Trial:
         self.began = self.ended = 0.0
         self.watch = LeaderWatch()
         self._seed = seed
+        self._views: list[PartitionView] = []
         self._items: dict[str, int] = {}
         self._counters: dict[str, int] = {}
 
@@ -73,7 +74,7 @@ class Trial:
         reader = self.client("reader")
         await create_table(reader)
         await reader.call("CreateTable", table_definition())
-        await self.whole()
+        partitions = await self.whole()
         workloads = [
             ItemWorkload(WorkloadClient(self.client(f"client-{n}")), self.history, Random(f"{self._seed} {n}"))
             for n in range(CLIENTS)
@@ -85,7 +86,7 @@ class Trial:
             under_load(self.load, writers, self._seed),
             working(workloads),
         ):
-            await self.writes_everywhere()
+            await self.writes_to(partitions)
             yield
         self.ended = time.monotonic()
         for key in sorted(set().union(*(workload.all_keys() for workload in workloads))):
@@ -99,8 +100,7 @@ class Trial:
         fault = Fault(name, time.monotonic())
         await during()
         fault.ended = time.monotonic()
-        await self.whole()
-        await self.writes_everywhere()
+        await self.writes_to(await self.whole())
         fault.recovered = time.monotonic()
         fault.failed = len(self.load.failed_between(fault.at, fault.recovered))
         took = [w.ended - w.began for w in self.load.acknowledged if fault.at <= w.ended and w.began <= fault.ended]
@@ -111,16 +111,16 @@ class Trial:
 
     async def whole(self) -> list[PartitionView]:
         """The partitions of the writers' table, once every partition is well."""
-        return [partition for partition in await self.cluster.whole() if partition.table == TABLE]
+        self._views = await self.cluster.whole()
+        return [partition for partition in self._views if partition.table == TABLE]
 
-    async def leader(self) -> str:
-        """The node that leads the most partitions."""
-        leaders = [str(partition.leader) for partition in await self.cluster.whole()]
+    def leader(self) -> str:
+        """The node that led the most partitions when all was well the last time."""
+        leaders = [str(partition.leader) for partition in self._views]
         return max(sorted(set(leaders)), key=leaders.count)
 
-    async def writes_everywhere(self) -> None:
+    async def writes_to(self, partitions: Sequence[PartitionView]) -> None:
         """Wait until some more writes to each partition have succeeded."""
-        partitions = await self.whole()
         since, seen = time.monotonic(), len(self.load.acknowledged)
 
         async def enough() -> bool:
