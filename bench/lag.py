@@ -227,9 +227,9 @@ async def catch_up(first: RunningRegion, second: RunningRegion, changes: int) ->
 
 def row(what: str, lags: list[float]) -> str:
     """A line of the table."""
-    ordered = sorted(lags)
+    ordered = sorted(lags) or [float("nan")]
     p50, p99 = (1e3 * ordered[min(len(ordered) - 1, int(len(ordered) * part))] for part in (0.5, 0.99))
-    return f"{what:12} {len(ordered):7} {p50:9.1f} {p99:9.1f}"
+    return f"{what:12} {len(lags):7} {p50:9.1f} {p99:9.1f}"
 
 
 async def lag(regions: list[RunningRegion], rate: float, seconds: float, pending: int) -> None:

@@ -14,6 +14,7 @@ from bench import requests
 from bench.__main__ import ALL, bench
 from bench.comparison import COMPARISON
 from bench.expressions import EXPRESSIONS
+from bench.lag import row
 from bench.load import Measured, all_of, run
 from bench.peers import OURS, Cell, plot, table, write
 from bench.requests import WORKLOADS, http_request
@@ -61,6 +62,11 @@ async def test_wrong_answers_and_broken_connections_are_errors(trizone: str) -> 
         measured = await run(f"http://127.0.0.1:{port}", all_of([nonsense] * 3), connections=1)
     assert measured.errors == 1
     assert measured.latencies == []
+
+
+def test_lags_are_told_in_milliseconds() -> None:
+    found = row("region", [0.001 * number for number in range(100, 0, -1)])
+    assert found.split() == ["region", "100", "51.0", "100.0"]
 
 
 def test_percentiles() -> None:
