@@ -135,6 +135,7 @@ class Propagation:
         self._requests = requests
         self._sources: dict[HostedReplica, _Source] = {}
         self._woken: dict[HostedReplica, None] = {}
+        self._resting: dict[HostedReplica, None] = {}
         self._wake = asyncio.Event()
 
     def wake(self, hosted: HostedReplica) -> None:
@@ -291,8 +292,14 @@ class Propagation:
         self.wake(hosted)
 
     def _wake_later(self, hosted: HostedReplica) -> None:
+        """Look at a partition again after a pause: once, however many of its batches have failed."""
+        if hosted in self._resting:
+            return
+        self._resting[hosted] = None
+
         async def later() -> None:
             await self._host.sleep(PAUSE_SECONDS)
+            self._resting.pop(hosted, None)
             self.wake(hosted)
 
         self._host.start_work(later())
