@@ -54,7 +54,8 @@ class Flusher:
         self._callbacks: list[Callable[[], None]] = []
         self._started_at: float | None = None
         self._trim_before = 0
-        self._trimmed: Callable[[dict[int, int]], None] | None = None
+        self._floor: Callable[[], int] | None = None
+        self._trimmed: Callable[[dict[int, int]], None] = _nobody
         self.flushes = 0
         self.flushed_bytes = 0
         self.seconds = Histogram()
@@ -72,11 +73,12 @@ class Flusher:
         self._callbacks.append(callback)
         self._wanted.set()
 
-    def trim_before(self, segment: int, trimmed: Callable[[dict[int, int]], None]) -> None:
+    def trim_before(self, segment: int, floor: Callable[[], int], trimmed: Callable[[dict[int, int]], None]) -> None:
         """Trim the log's segments older than this one, between two flushes; `trimmed` hears what the log then begins
-        with (`NodeLog.forget_before`)."""
+        with (`NodeLog.forget_before`). `floor` is asked again then: a flush may take long, and a replica whose state is
+        made anew meanwhile needs more of its log."""
         if segment > max(self._trim_before, self._log.oldest_segment):
-            self._trim_before, self._trimmed = segment, trimmed
+            self._trim_before, self._floor, self._trimmed = segment, floor, trimmed
             self._wanted.set()
 
     def hanging_for(self) -> float:
@@ -143,9 +145,12 @@ class Flusher:
                 return
 
     async def _trim(self) -> None:
-        if self._trimmed is not None and self._trim_before > self._log.oldest_segment:
-            trimmed, self._trimmed = self._trimmed, None
-            trimmed(self._log.forget_before(self._trim_before))
+        if self._floor is None:
+            return
+        segment = min(self._trim_before, self._floor())
+        self._trim_before, self._floor = segment, None
+        if segment > self._log.oldest_segment:
+            self._trimmed(self._log.forget_before(segment))
             await self._executor.run(self._log.recycle)
 
     async def _fill_reserve(self) -> None:
@@ -157,3 +162,7 @@ class Flusher:
             self._reserve_tried_at = now
             await self._executor.run(self._log.fill_reserve)
         self._reserve_short = self._log.low_on_space
+
+
+def _nobody(_first_positions: dict[int, int]) -> None:
+    """Nobody hears of it."""

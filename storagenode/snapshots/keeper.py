@@ -201,7 +201,11 @@ class SnapshotKeeper:
     # --- trimming ---
 
     def trim(self) -> None:
-        """Let go of the segments that nobody needs."""
+        """Let go of the segments that nobody needs, once the flush under way is done."""
+        self._host.flusher.trim_before(self._floor(), self._floor, self._trimmed)
+
+    def _floor(self) -> int:
+        """The oldest segment that is still needed."""
         log, now, fullness = self._host.log, self._host.clock.boottime(), self._fullness()
         floor = log.current_segment
         if fullness <= KEEP_FOR_LIVE:
@@ -220,7 +224,7 @@ class SnapshotKeeper:
             own = needed if hosted is None else first_needed(hosted, log, None, None)
             own_segment = log.segment_needed(partition, own)
             own_floor = own_floor if own_segment is None else min(own_floor, own_segment)
-        self._host.flusher.trim_before(max(floor, own_floor), self._trimmed)
+        return max(floor, own_floor)
 
     def _let_log_replicas_go(self) -> None:
         """What every live full replica has, a log replica need not keep: their states stand for it."""

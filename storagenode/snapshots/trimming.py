@@ -1,7 +1,8 @@
 """What the log must keep, and whose snapshot would let it go. Decisions only.
 
 A segment may go when all its entries are
-- covered by a durable snapshot of this node's; and
+- covered by a durable snapshot of this node's, and applied: after a restart that found that snapshot damaged, the state
+  is made of the log once more, which must not go meanwhile; and
 - matched by every follower, as the leader knows it, while the log is under half its bound; by the live ones alone above
   that; above three quarters no follower counts, and whoever lags behind gets a snapshot; and
 - older than the time within which a retried write must be answered from its entry (`log_keep_seconds`), unless the log
@@ -51,7 +52,7 @@ def first_needed(hosted: HostedReplica, log: NodeLog, sending: int | None, count
     replica = hosted.replica
     if replica.lacks_state:
         return 0
-    needed = log.snapshot_position(hosted.partition_id) + 1
+    needed = min(log.snapshot_position(hosted.partition_id), replica.applied) + 1
     if sending is not None:
         needed = min(needed, sending + 1)
     if counts is None or replica.role != "leader":

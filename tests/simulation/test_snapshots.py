@@ -14,6 +14,7 @@ from tests.simulation.snapshot_cluster import SnapshotCluster, run
 
 MANY = 400
 """Writes that fill many segments: each entry is over 2 KB."""
+KEPT_SECONDS = 4.0
 
 
 def log_size(made: SnapshotCluster, name: str) -> int:
@@ -136,6 +137,41 @@ def test_a_damaged_snapshot_is_found_and_the_state_comes_from_the_leader() -> No
         await made.check_items()
 
     run(5, story, expected_errors=("is of no use", "has lost its state"))
+
+
+def test_while_a_state_is_made_of_the_log_because_its_snapshot_is_damaged_the_log_stays() -> None:
+    """The log says that the snapshot covers its beginning, and there is no snapshot any more."""
+
+    async def story(made: SnapshotCluster) -> None:
+        await made.start()
+        await made.write(MANY // 4)
+        away = follower(made)
+        member = made.node(away)
+        node = member.node
+        assert node is not None
+        assert await made.cluster.until(lambda: node.snapshots.taken > 0, 10.0)
+        assert replica(made, away).replica.first_position == 1
+        await member.crash(power_lost=True)
+        member._forget_stores()
+        for name in member.disk.list("data/snapshots"):
+            if name.endswith(".data"):
+                member.disk.flip_bit(f"data/snapshots/{name}", 5000, 3)
+        for other in made.cluster.nodes:
+            if other is not member:
+                made.cluster.network.cut(away, other.name)
+        member.start()  # and nobody tells it what is committed
+        assert await made.cluster.until(lambda: member.node is not None and bool(member.node.address), 5.0)
+        assert replica(made, away).replica.applied == 0
+        await asyncio.sleep(KEPT_SECONDS)
+        await made.rest()
+        assert replica(made, away).replica.first_position == 1
+        made.cluster.network.mend()
+        await made.settle()
+        assert installed(made, away) == 0
+        made.check()
+        await made.check_items()
+
+    run(15, story, log_keep_seconds=KEPT_SECONDS, expected_errors=("is of no use",))
 
 
 def test_the_log_stays_within_its_bound_though_idle_partitions_pin_it() -> None:
