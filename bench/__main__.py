@@ -99,7 +99,7 @@ async def bench(
 
 def measure_rebuild(megabytes: int, seconds: float) -> None:
     """A cluster of its own, one of whose followers is made anew."""
-    with started_cluster(["--leaders", "gathered"], rebuild.SMALL_LOG) as (endpoint, _, data):
+    with started_cluster(["--leaders", "gathered", *rebuild.SMALL_LOG]) as (endpoint, _, data):
         requests = Requests(endpoint.rstrip("/"), f"bench-{uuid.uuid4()}")
         prepare(requests.endpoint, requests.table)
         uvloop.run(rebuild.rebuild(requests, data, megabytes, seconds))

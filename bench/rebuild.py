@@ -21,11 +21,11 @@ from typing import Any
 from bench.load import Measured, all_of, for_seconds, run
 from bench.requests import Requests, http_request
 
-SMALL_LOG = {
-    "TRIZONE_LOG_SEGMENT_BYTES": str(4 << 20),
-    "TRIZONE_LOG_KEEP_SECONDS": "1",
-    "TRIZONE_SNAPSHOT_LOG_BYTES": str(4 << 20),
-}
+SMALL_LOG = (
+    *("--set", f"log_segment_bytes={4 << 20}"),
+    *("--set", "log_keep_seconds=1"),
+    *("--set", f"snapshot_log_bytes={4 << 20}"),
+)
 """Settings with which the log is trimmed soon: only then a snapshot is needed."""
 ITEM_BYTES = 100_000
 PUT_BYTES = 1_000

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,17 +16,12 @@ READY = "Trizone is ready at "
 
 
 @contextmanager
-def started_cluster(
-    arguments: list[str], environment: Mapping[str, str] | None = None
-) -> Iterator[tuple[str, list[int], Path]]:
-    """A cluster of its own on the disk of the temporary folder: its endpoint, the ids of its processes and its data.
-
-    `environment`: settings of its own."""
+def started_cluster(arguments: list[str]) -> Iterator[tuple[str, list[int], Path]]:
+    """A cluster of its own on the disk of the temporary folder: its endpoint, the ids of its processes and its data."""
     with tempfile.TemporaryDirectory(prefix="trizone-bench-") as folder:
         data = f"{folder}/data"
         command = [sys.executable, "-m", "trizone", "up", "--port", "0", "--data", data, *arguments]
-        own = {**os.environ, **(environment or {})}
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=own) as up:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as up:
             try:
                 assert up.stdout is not None
                 line = next((line for line in up.stdout if line.startswith(READY)), None)

@@ -33,6 +33,14 @@ def parse_settings(kind: type[S], content: bytes, source: str) -> S:
     return _settings(kind, [(source, _table(content, source))])
 
 
+def with_values(settings: S, values: Mapping[str, str]) -> S:
+    """Settings with those of `values` in place of their own that their kind has: names as in files, values as in the
+    environment. A name that no service knows is a mistake. Raises SettingsError."""
+    environment = {PREFIX + name.upper(): value for name, value in values.items()}
+    kind = type(settings)
+    return _settings(kind, [("", msgspec.to_builtins(settings)), *_from_environment(kind, environment)])
+
+
 def _content(path: str) -> bytes:
     try:
         with open(path, "rb") as file:

@@ -82,6 +82,14 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument("--auth", choices=("off", "warn", "enforce"), help="whether requests are verified (as before; off)")
     up.add_argument("--credentials", type=Path, metavar="FILE", help="users beside those of trizone user (TOML)")
     up.add_argument("--key-file", type=Path, metavar="FILE", help="the key that seals secrets (in ~/.config/trizone)")
+    up.add_argument(
+        "--set",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of docs/configuration.md, for all processes that have it; may be repeated",
+    )
     up.add_argument("--tls", action="store_true", help="mutual TLS between processes, HTTPS for clients; stays so")
     up.set_defaults(run=_up)
 
@@ -102,6 +110,13 @@ def parser() -> argparse.ArgumentParser:
         command.add_argument("--config", metavar="FILE", action="append", default=[], help="its settings (TOML)")
         command.set_defaults(run=_service)
     return top
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
+    return name, value
 
 
 def _version() -> str:
@@ -130,6 +145,7 @@ def _up(arguments: argparse.Namespace) -> int:
         credentials=arguments.credentials,
         key_file=arguments.key_file,
         tls=arguments.tls,
+        settings=dict(arguments.set),
     )
     if arguments.only and not arguments.regions:
         raise CommandError("--only needs --regions.")

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from cluster.configuration import PREFIX, with_values
 from cluster.settings import (
     AutoAdminSettings,
     ReplicatorSettings,
     RouterSettings,
     Settings,
+    SettingsError,
     StorageNodeSettings,
     format_settings,
 )
 from trizone.access import Access
 from trizone.data_directory import ClusterFile, DataDirectory, ProcessRecord
+from trizone.errors import CommandError
 from trizone.ports import HOST
 
 Leaders: TypeAlias = Literal["spread", "gathered"]
@@ -177,6 +182,18 @@ def compose(
             )
         ]
     return [*auto_admins, *storage_nodes, *router_members, *replicators]
+
+
+_VARIABLE = re.compile(rf"The environment variable {PREFIX}(\w+)")
+
+
+def with_settings(member: Member, settings: Mapping[str, str]) -> Member:
+    """The member with these settings, as far as its service has them. Raises CommandError."""
+    try:
+        return Member(member.record, with_values(member.settings, settings))
+    except SettingsError as error:
+        text = _VARIABLE.sub(lambda found: found[1].lower(), str(error))
+        raise CommandError(f"--set: {text}") from error
 
 
 def write_settings(directory: DataDirectory, member: Member) -> Path:

@@ -14,8 +14,8 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cluster.ids import cluster_id
@@ -31,6 +31,7 @@ from trizone.composition import (
     compose,
     leaders_for,
     ports_wanted,
+    with_settings,
     write_settings,
     zones_of,
 )
@@ -68,6 +69,8 @@ class UpOptions:
     credentials: Path | None = None
     key_file: Path | None = None
     tls: bool = False  # and for ever after
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Of docs/configuration.md, for all processes that have them."""
 
 
 def say(line: str) -> None:
@@ -165,6 +168,8 @@ class Launcher:
             regions,
             options.replace_after,
         )
+        if options.settings:
+            self._members = [with_settings(member, options.settings) for member in self._members]
         self._certificates = directory.path / FOLDER if cluster.tls else None
         if self._certificates is not None:
             make_certificates(self._certificates, cluster.cluster_id)

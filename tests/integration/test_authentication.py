@@ -85,13 +85,18 @@ class Site:
         return answer.status, json.loads(content)
 
 
+def _arguments(folder: Path) -> list[str]:
+    """Of `trizone up`: requests must be signed, and arrive within a moment."""
+    impatient = f"request_seconds={REQUEST_SECONDS}"
+    return ["--data", str(folder / "data"), "--port", "0", "--auth", "enforce", "--set", impatient]
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("auth")
     with pytest.MonkeyPatch.context() as environment, ExitStack() as stack:
         environment.setenv("XDG_CONFIG_HOME", str(folder / "config"))
-        environment.setenv("TRIZONE_REQUEST_SECONDS", str(REQUEST_SECONDS))
-        up = stack.enter_context(running("--data", str(folder / "data"), "--port", "0", "--auth", "enforce"))
+        up = stack.enter_context(running(*_arguments(folder)))
         yield Site(up, folder / "data", up.endpoint())
 
 
