@@ -89,7 +89,11 @@ class State:
 
     def _be_follower(self, leader: int, now: float, duties: Duties) -> None:
         """Follows `leader` in this epoch; 0: nobody yet, and stands if it stays so."""
+        goes_on = leader and self.role == "follower" and self.leader == leader
         self._set_state("follower", self.epoch, leader, now, duties)
+        if goes_on:
+            # It was about to stand, and beats tell of a silence once: it waits for the next beat anew.
+            self._contact.changed(self.epoch, leader, False, now)
         self._ballot, self._leading = None, None
         self._followed_at = now
         self._stand_at = None if leader else now + self._election_timeout()

@@ -359,3 +359,16 @@ def test_misuse_is_asserted(make: Callable[[], Member], misuse: Callable[[Replic
     it = make()
     with pytest.raises(AssertionError):
         misuse(it.replica)
+
+
+def test_who_was_about_to_stand_and_hears_its_leader_once_more_waits_for_beats_anew() -> None:
+    """An Append was late, and the leader is gone: beats told of the silence before it, and tell of each only once."""
+    contact = FakeContact()
+    one = member(contact=contact)
+    one.perform(one.replica.step(Append(2, 1, 1, 0, 0, entries(1, 1), 0), 0.0))
+    contact.told.clear()
+    one.perform(one.replica.stand(10.0))
+    assert one.replica.deadline() is not None
+    one.perform(one.replica.step(Append(2, 1, 1, 1, 1, (), 0), 10.1))
+    assert one.replica.deadline() is None
+    assert contact.told == [(1, 2, False)]
