@@ -17,6 +17,8 @@ Bytes = Annotated[int, Meta(ge=1)]
 Address = Annotated[str, Meta(pattern=r"^[^\s:]+:[0-9]{1,5}$")]
 LogFormat = Literal["console", "json"]
 JOIN_TOKEN_CHARACTERS_MIN = 16
+LOG_BLOCK_BYTES = 4096
+LOG_SEGMENT_BYTES_MIN = 1 << 20
 
 
 class SettingsError(Exception):
@@ -76,7 +78,7 @@ class StorageNodeSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fi
     report_interval: Seconds = 1.0
     """How often auto-admin is told how things are."""
     log_segment_bytes: Bytes = 64 << 20
-    """Size of the log's files, which are allocated ahead."""
+    """Size of the log's files, which are allocated ahead: 1 MiB or more, a multiple of 4096."""
     log_bytes_max: Bytes = 8 << 30
     """What the log may grow to before idle partitions are snapshotted to trim it."""
     log_keep_seconds: Seconds = 90.0
@@ -235,6 +237,15 @@ def check_settings(settings: Settings) -> None:
             )
         if settings.election_timeout_min >= settings.election_timeout_max:
             raise SettingsError("election_timeout_min must be shorter than election_timeout_max.")
+        _check_log_segments(settings.log_segment_bytes)
+
+
+def _check_log_segments(size: int) -> None:
+    """A file of the log consists of whole blocks, and no entry may be larger than half of it."""
+    if size < LOG_SEGMENT_BYTES_MIN or size % LOG_BLOCK_BYTES:
+        raise SettingsError(
+            f"log_segment_bytes must be at least {LOG_SEGMENT_BYTES_MIN} and a multiple of {LOG_BLOCK_BYTES}."
+        )
 
 
 def format_settings(settings: Settings) -> bytes:

@@ -58,6 +58,14 @@ def test_what_is_formatted_is_read_back(settings: StorageNodeSettings | AutoAdmi
             NODE + b'tls_certificate = "c"\ntls_key = "k"',
             "tls_certificate, tls_key and tls_authorities go together, and tls_authorities is missing.",
         ),
+        (
+            NODE + b"log_segment_bytes = 65536",
+            "log_segment_bytes must be at least 1048576 and a multiple of 4096.",
+        ),
+        (
+            NODE + b"log_segment_bytes = 5000000",
+            "log_segment_bytes must be at least 1048576 and a multiple of 4096.",
+        ),
         (NODE + b"election_timeout_max = 0.7", "election_timeout_min must be shorter than election_timeout_max."),
     ],
 )
