@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, Protocol
 
@@ -103,6 +103,8 @@ class SnapshotKeeper:
         self.compacted = 0
         self.sending: dict[int, int] = {}
         """Partition → position of its snapshot that a follower is fetching; kept by `source.py`."""
+        self.close_idle: Callable[[], None] = _nothing
+        """Takes out of `sending` what nobody has asked for lately; set by `source.py`."""
         self._host = host
         self._folder = folder
         self._stores = stores
@@ -155,6 +157,7 @@ class SnapshotKeeper:
     async def look(self) -> None:
         """Take every snapshot that is due, and trim."""
         log = self._host.log
+        self.close_idle()
         self._ages.look(log.oldest_segment, log.current_segment, self._host.clock.boottime())
         self._let_log_replicas_go()
         self.trim()
@@ -416,6 +419,10 @@ def _has_state(hosted: HostedReplica) -> bool:
     """Whether the replica's state is its own and is to stay: not while another one's is fetched for it."""
     replica = hosted.replica
     return not (hosted.dropped or replica.log_only or replica.lacks_state or replica.wanted_snapshot is not None)
+
+
+def _nothing() -> None:
+    """Nobody sends snapshots."""
 
 
 def _any(_node: int) -> bool:

@@ -63,6 +63,7 @@ class SnapshotSource:
         self._keeper = keeper
         self._executor = executor
         self._sending: dict[int, _Sending] = {}
+        keeper.close_idle = self._close_idle
         self.sent_bytes = 0
 
     async def serve(self, message: bytes) -> bytes:

@@ -10,6 +10,7 @@ import pytest
 
 from router.gateway import Answer, Received
 from storagenode.hosted import HostedReplica
+from storagenode.snapshots.source import IDLE_SECONDS
 from tests.simulation.snapshot_cluster import SnapshotCluster, run
 
 MANY = 400
@@ -137,6 +138,27 @@ def test_a_damaged_snapshot_is_found_and_the_state_comes_from_the_leader() -> No
         await made.check_items()
 
     run(5, story, expected_errors=("is of no use", "has lost its state"))
+
+
+def test_a_snapshot_that_a_follower_has_fetched_keeps_the_log_no_longer() -> None:
+    """Nobody asks the node for another one, and the log is trimmed all the same."""
+
+    async def story(made: SnapshotCluster) -> None:
+        await made.start()
+        await made.write(50)
+        away = follower(made)
+        await made.node(away).crash()
+        await made.write(2 * MANY)
+        made.node(away).start()
+        await made.settle()
+        node = made.node(leader(made)).node
+        assert node is not None
+        assert node.snapshots.sending
+        await asyncio.sleep(IDLE_SECONDS)
+        await made.rest()
+        assert not node.snapshots.sending
+
+    run(16, story)
 
 
 def test_while_a_state_is_made_of_the_log_because_its_snapshot_is_damaged_the_log_stays() -> None:
