@@ -97,7 +97,7 @@ class SnapshotKeeper:
     ) -> None:
         self.bulk = asyncio.Lock()
         busy = Busy(host.clock, lambda: host.flusher.flushes)
-        self.pace = Pace(settings.snapshot_bytes_per_second, host.clock, host.sleep, self._hurries, busy)
+        self.pace = Pace(settings.snapshot_bytes_per_second, host.clock, host.sleep, self.hurries, busy)
         self.taken = 0
         self.last_taken_at: float | None = None
         self.compacted = 0
@@ -195,7 +195,8 @@ class SnapshotKeeper:
         applied = hosted.partition.applied.position
         return segment is not None and segment <= self._damaged_segment and applied > covered
 
-    def _hurries(self) -> bool:
+    def hurries(self) -> bool:
+        """Whether the log is so large that all is done to trim it."""
         return self._fullness() > KEEP_FOR_LIVE
 
     def _fullness(self) -> float:

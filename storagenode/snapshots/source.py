@@ -19,6 +19,8 @@ from storagenode.snapshots.manifest import encode_manifest
 METHOD: Final = "Peer/Snapshot"
 IDLE_SECONDS: Final = 60.0
 """What nobody asked for, for so long, is closed, and the log that follows it need not stay for it."""
+IDLE_FULL_SECONDS: Final = 10.0
+"""The same while the log is so large that writes may soon be refused."""
 
 _Reply = replication_pb2.SnapshotReply
 _log = logging.getLogger(__name__)
@@ -116,7 +118,8 @@ class SnapshotSource:
 
     def _close_idle(self) -> None:
         now = self._host.clock.boottime()
-        for partition in [p for p, sending in self._sending.items() if now - sending.asked_at > IDLE_SECONDS]:
+        patience = IDLE_FULL_SECONDS if self._keeper.hurries() else IDLE_SECONDS
+        for partition in [p for p, sending in self._sending.items() if now - sending.asked_at > patience]:
             self._close(partition)
 
     def _close(self, partition: int) -> None:
