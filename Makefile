@@ -57,7 +57,7 @@ sim-mutants: $(READY_TO_DEVELOP)   ## broken rules that the simulation must find
 chaos: $(READY_TO_DEVELOP)         ## killed and frozen processes under load; ARGS="-m slow --report DIR" for the long form
 	tools/test chaos $(ARGS)
 
-chaos-regions: $(READY_TO_DEVELOP) ## two regions that die and come back under load; ARGS="-m slow" for the long form
+chaos-regions: $(READY_TO_DEVELOP) ## two regions that die and come back under load; ARGS="-k many_deaths" for the long form
 	tools/test chaos-regions $(ARGS)
 
 test-compose: $(READY_TO_DEVELOP)  ## deploy/compose.yaml in a container engine of its own; ARGS="-m slow" for more

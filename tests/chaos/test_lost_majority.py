@@ -39,6 +39,7 @@ def orders_from(listing: str) -> list[str]:
     return [option for name in names for option in ("--partition", name)]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 async def test_partitions_that_lost_their_majority_go_on_by_order(tmp_path: Path, report: Report) -> None:
     data = tmp_path / "data"

@@ -261,6 +261,7 @@ async def run(data: Path, rounds: int, report: Report) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 async def test_two_regions_end_with_the_last_writers_items(tmp_path: Path, report: Report) -> None:
     await run(tmp_path / "data", 1, report)
