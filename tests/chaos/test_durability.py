@@ -124,8 +124,9 @@ def _flushes(calls: dict[str, list[SystemCall]], nodes: list[str], marker: str, 
     return [node for node, at in times.items() if at is not None and at <= before]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("everything", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("everything", [False, True])
 async def test_any_one_data_directory_may_be_lost(tmp_path: Path, report: Report, everything: bool) -> None:
     kept = tmp_path / "data"
     async with running_cluster(kept) as cluster:

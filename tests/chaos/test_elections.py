@@ -21,7 +21,7 @@ FILLING = "x" * 900
 
 @pytest.mark.timeout(180)
 async def test_no_election_under_load(tmp_path: Path, report: Report) -> None:
-    await no_election(tmp_path / "data", 20.0, report)
+    await no_election(tmp_path / "data", 10.0, report)
 
 
 @pytest.mark.slow
