@@ -22,6 +22,11 @@ class AutoAdminMetrics(Collector):
         topology, member = self._service.topology, self._service.member
         states = [partition.state for partition in topology.partitions.values()]
         statuses = [record.table.status for record in topology.tables.values()]
+        info = GaugeMetricFamily(
+            "trizone_autoadmin_info", "Always 1: of which region this member is.", labels=("region",)
+        )
+        info.add_metric((self._service.region,), 1)
+        yield info
         yield _gauge("leads", "1 on the member of auto-admin that leads.", int(self._service.serving))
         yield _gauge(
             "leader_known",

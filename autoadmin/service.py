@@ -76,6 +76,11 @@ class AutoAdmin:
         self._planning: asyncio.Task[None] | None = None
 
     @property
+    def region(self) -> str:
+        """The region whose cluster it looks after."""
+        return self._settings.region
+
+    @property
     def address(self) -> str:
         """Where it listens; empty before `start`."""
         return self._server.address if self._server else ""

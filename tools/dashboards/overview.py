@@ -33,7 +33,15 @@ OVERVIEW = Board(
                 Panel(
                     "Partitions without a serving leader",
                     "Above zero for more than a few seconds, some items can be neither written nor read strongly.",
-                    (Query("max(trizone_autoadmin_partitions) - sum(trizone_storagenode_leaders_serving)", "missing"),),
+                    (
+                        Query(
+                            "max by (region) (trizone_autoadmin_partitions"
+                            " * on (instance) group_left (region) trizone_autoadmin_info)"
+                            " - sum by (region) (trizone_storagenode_leaders_serving"
+                            " * on (instance) group_left (region) trizone_storagenode_info)",
+                            "{{region}}",
+                        ),
+                    ),
                     single=True,
                     good_below=1,
                 ),
