@@ -93,7 +93,8 @@ def _item_details(
     details: dict[str, tuple[str, ...]] = {}
     if ATTRIBUTES in wanted:
         compiled = compile_request("DeleteItem" if operation == "ConditionCheckItem" else operation, body)
-        details[ATTRIBUTES] = _sorted({*item, *_names(compiled.condition, compiled.update, compiled.projection)})
+        trees = (compiled.condition, compiled.update, compiled.projection)
+        details[ATTRIBUTES] = _sorted({*item, *tree.attributes_of(*trees)})
     if table is not None:
         details[LEADING_KEYS] = _leading([item], table.keys)
     if operation == "GetItem":
@@ -120,7 +121,7 @@ def _row_details(
     operation: str, body: dict[str, Any], table: Table | None, _wanted: AbstractSet[str]
 ) -> dict[str, tuple[str, ...]]:
     compiled = compile_request(operation, body)
-    names = _names(compiled.key_condition, compiled.filter, compiled.projection)
+    names = tree.attributes_of(compiled.key_condition, compiled.filter, compiled.projection)
     details = {ATTRIBUTES: _sorted(names), SELECT: (_selected(body),)}
     if compiled.key_condition is not None and table is not None:
         keys = _keys(table, body.get("IndexName"))
@@ -151,7 +152,7 @@ def _batch_get_details(
     body: Mapping[str, Any], request: Mapping[str, Any], table: Table | None, _wanted: AbstractSet[str]
 ) -> dict[str, tuple[str, ...]]:
     keys = request["Keys"]
-    names = {name for key in keys for name in key} | _names(compile_request("GetItem", request).projection)
+    names = {name for key in keys for name in key} | tree.attributes_of(compile_request("GetItem", request).projection)
     details = {ATTRIBUTES: _sorted(names), SELECT: (_selected(request),)}
     if table is not None:
         details[LEADING_KEYS] = _leading(keys, table.keys)
@@ -242,7 +243,7 @@ def _statement_details(
                 details[LEADING_KEYS] = _leading([item], table.keys)
             return details
         case Update() | Delete():
-            names = _names(statement.where, statement.update if isinstance(statement, Update) else None)
+            names = tree.attributes_of(statement.where, statement.update if isinstance(statement, Update) else None)
             shown = {"ReturnValues": statement.returning, **_shown_on_failure(body)}
             details = {ATTRIBUTES: _sorted(names), RETURN_VALUES: _return_values(shown)}
             if table is not None and (found := item_key(statement.where, values, table.keys)) is not None:
@@ -256,7 +257,7 @@ def _shown_on_failure(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _select_details(statement: Select, values: list[AttributeValue], table: Table | None) -> dict[str, tuple[str, ...]]:
-    names = _names(statement.where, statement.projection)
+    names = tree.attributes_of(statement.where, statement.projection)
     selected = "ALL_ATTRIBUTES" if statement.projection is None else "SPECIFIC_ATTRIBUTES"
     details = {ATTRIBUTES: _sorted(names), SELECT: (selected,)}
     if table is not None:
@@ -337,21 +338,6 @@ def _equated(condition: tree.Condition, values: list[AttributeValue], keys: KeyS
             for one, other in ((node.left, node.right), (node.right, node.left)):
                 if isinstance(one, tree.Path) and one.steps[0] in keys.hash and isinstance(other, tree.Value):
                     found.add(_text(canonical_value(values[other.slot])))
-    return found
-
-
-def _names(*trees: object) -> set[str]:
-    """The attributes that the paths of trees begin with."""
-    found: set[str] = set()
-    waiting: list[object] = list(trees)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, tree.Path):
-            found.add(str(node.steps[0]))
-        elif isinstance(node, tree.Node):
-            waiting += [getattr(node, name) for name in node.__struct_fields__]
-        elif isinstance(node, tuple):
-            waiting += node
     return found
 
 

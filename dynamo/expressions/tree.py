@@ -194,3 +194,18 @@ def decode_update(data: bytes) -> Update:
 def decode_projection(data: bytes) -> Projection:
     """The projection that `encode` wrote."""
     return _projection_decoder.decode(data)
+
+
+def attributes_of(*trees: object) -> set[str]:
+    """The attributes that the paths in these trees, and in tuples of trees, begin with."""
+    found: set[str] = set()
+    waiting: list[object] = list(trees)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Path):
+            found.add(str(node.steps[0]))
+        elif isinstance(node, Node):
+            waiting += [getattr(node, name) for name in node.__struct_fields__]
+        elif isinstance(node, tuple):
+            waiting += node
+    return found

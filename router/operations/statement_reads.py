@@ -23,7 +23,7 @@ from router.operations.scan import read_page
 from router.pages import Page, segment_hashes
 from router.partiql import columns
 from router.partiql.next_token import Position, decode_token, encode_token, fingerprint
-from router.partiql.planning import Reading, attributes_of, plan_select
+from router.partiql.planning import Reading, plan_select
 from router.partiql.statements import Select
 from router.plan import Call, Plan, Single, Work
 from router.read_target import ReadTarget, read_target
@@ -108,7 +108,7 @@ def _check_held(select: Select, reading: Reading, target: ReadTarget) -> None:
     held = projected_names(target.table, target.index)
     if held is None or not reading.keyed_filter or select.where is None:
         return
-    missing = sorted(attributes_of(select.where) - set(held))
+    missing = sorted(tree.attributes_of(select.where) - set(held))
     if missing:
         raise validation(
             f"One or more parameter values were invalid: Secondary index {target.index.name} does not project "

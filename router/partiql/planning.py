@@ -152,7 +152,7 @@ def _check_overlap(branches: Sequence[Branch], keys: KeySchema) -> None:
     if len(branches) < 2 or not any(branch.range for branch in branches):
         return
     for branch in branches:
-        if branch.rest and not branch.range and not set(keys.range) & attributes_of(*branch.rest):
+        if branch.rest and not branch.range and not set(keys.range) & tree.attributes_of(*branch.rest):
             raise validation("Overlapping conditions with range keys are not supported in where clause")
 
 
@@ -226,21 +226,6 @@ def joined(conditions: Sequence[tree.Condition]) -> tree.Condition | None:
     for condition in conditions:
         whole = condition if whole is None else tree.And(whole, condition)
     return whole
-
-
-def attributes_of(*nodes: tree.Node) -> set[str]:
-    """The attributes that the paths of trees begin with."""
-    found: set[str] = set()
-    waiting: list[object] = list(nodes)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, tree.Path):
-            found.add(str(node.steps[0]))
-        elif isinstance(node, tree.Node):
-            waiting += [getattr(node, name) for name in node.__struct_fields__]
-        elif isinstance(node, tuple):
-            waiting += node
-    return found
 
 
 def _equated(node: tree.Condition, name: str) -> tree.Operand | None:

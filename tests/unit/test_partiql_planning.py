@@ -16,7 +16,7 @@ from dynamo.values import AttributeValue
 from router.partiql import columns
 from router.partiql.next_token import Position, decode_token, encode_token, fingerprint
 from router.partiql.parse import parse
-from router.partiql.planning import Reading, attributes_of, item_key, joined, plan_select
+from router.partiql.planning import Reading, item_key, joined, plan_select
 from router.partiql.statements import Select
 
 COMPOSITE = KeySchema(("pk",), ("sk",))
@@ -92,7 +92,7 @@ def test_what_the_key_does_not_say_is_left_to_the_filter() -> None:
     planned = reading("WHERE n = 1 AND sk > 'b' AND pk = 'a' AND sk < 'c'")
     assert planned.filter is not None
     assert planned.keyed_filter
-    assert attributes_of(planned.filter) == {"n", "sk"}
+    assert tree.attributes_of(planned.filter) == {"n", "sk"}
     assert reading("WHERE pk = 'a' AND sk = 'b'").filter is None
 
 
@@ -108,7 +108,7 @@ def test_long_conditions_are_taken_apart_without_recursion() -> None:
     statement, values = select(f"WHERE pk = 'a' AND {text}")
     planned = plan_select(statement, values, COMPOSITE)
     assert planned.filter is not None
-    assert len(attributes_of(planned.filter)) == 140
+    assert len(tree.attributes_of(planned.filter)) == 140
 
 
 @pytest.mark.parametrize(
