@@ -7,14 +7,10 @@ import sys
 import time
 from multiprocessing import Pool
 from pathlib import Path
-from typing import TypeAlias
 
-from tests.simulation.scenarios import regions, storm
 from tests.simulation.scenarios.regions import RegionsPlan, run_regions
-from tests.simulation.scenarios.scenario import Tally
+from tests.simulation.scenarios.scenario import Outcome, Tally
 from tests.simulation.scenarios.storm import Plan, run_storm
-
-Outcome: TypeAlias = storm.Outcome | regions.Outcome
 
 
 def main() -> int:

@@ -42,6 +42,7 @@ from tests.simulation.scenarios.scenario import (
     START_SECONDS,
     Failed,
     Mutate,
+    Outcome,
     Tally,
     fast_folder,
     make_table,
@@ -88,29 +89,6 @@ class RegionsPlan:
     compared: bool | None = None
     skew: float = 10.0
     in_memory: bool = True
-
-
-@dataclass
-class Outcome:
-    """What a run came to."""
-
-    seed: int
-    about: str
-    violations: list[str]
-    tally: Tally
-    trace: Trace
-
-    def __str__(self) -> str:
-        tally = self.tally
-        return (
-            f"seed {self.seed} ({self.about}): {tally.operations} operations ({tally.answered} answered), "
-            f"{tally.faults.total()} faults, {tally.messages} messages, {len(self.violations)} violations"
-        )
-
-    def report(self) -> str:
-        """The violations, and how to see them again."""
-        how = f"Replay: make sim SEED={self.seed} SEEDS=1 ARGS='--scenario regions --trace FILE'"
-        return "\n".join([str(self), *self.violations, how])
 
 
 def run_regions(seed: int, plan: RegionsPlan | None = None, mutate: Mutate = nullcontext) -> Outcome:
@@ -212,7 +190,7 @@ class _Regions:
             faults=faults,
             events=+events,
         )
-        return Outcome(self._seed, self._about, self.violations, tally, self.trace)
+        return Outcome(self._seed, self._about, self.violations, tally, self.trace, "regions")
 
     # --- the run ---
 

@@ -22,6 +22,7 @@ from tests.simulation.leases import Leases
 from tests.simulation.noticed import noticed_errors
 from tests.simulation.promises import Promises
 from tests.simulation.shape import REPLACE_SECONDS, Shape
+from tests.simulation.trace import Trace
 from tests.simulation.virtual_loop import run_virtual
 
 START_SECONDS = 10.0
@@ -208,3 +209,28 @@ def run_scenario(make: Callable[[Path], R], mutate: Mutate = nullcontext) -> R:
 def fast_folder() -> str | None:
     """Where files cost little, if there is such a place."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+@dataclass
+class Outcome:
+    """What a run came to. `scenario` names the one to run again; empty: the storm."""
+
+    seed: int
+    about: str
+    violations: list[str]
+    tally: Tally
+    trace: Trace
+    scenario: str = ""
+
+    def __str__(self) -> str:
+        tally = self.tally
+        return (
+            f"seed {self.seed} ({self.about}): {tally.operations} operations ({tally.answered} answered), "
+            f"{tally.faults.total()} faults, {tally.messages} messages, {len(self.violations)} violations"
+        )
+
+    def report(self) -> str:
+        """The violations, and how to see them again."""
+        scenario = f"--scenario {self.scenario} " if self.scenario else ""
+        how = f"Replay: make sim SEED={self.seed} SEEDS=1 ARGS='{scenario}--trace FILE'"
+        return "\n".join([str(self), *self.violations, how])

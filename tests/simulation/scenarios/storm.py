@@ -27,6 +27,7 @@ from tests.simulation.scenarios.scenario import (
     START_SECONDS,
     Failed,
     Mutate,
+    Outcome,
     Scenario,
     StormPlan,
     Tally,
@@ -35,7 +36,6 @@ from tests.simulation.scenarios.scenario import (
 )
 from tests.simulation.shape import Shape, draw_shape
 from tests.simulation.simulated_machine import START_OF_TIME
-from tests.simulation.trace import Trace
 from tests.simulation.workloads.fleeting import ATTRIBUTE, FleetingWorkload
 from tests.simulation.workloads.history import History
 from tests.simulation.workloads.items import TABLE, ItemWorkload, table_definition
@@ -82,30 +82,6 @@ class Plan(StormPlan):
     pause: tuple[float, float] = (0.1, 0.9)
     shape: Shape | None = None
     features: Features | None = None
-
-
-@dataclass
-class Outcome:
-    """What a run came to."""
-
-    seed: int
-    about: str
-    violations: list[str]
-    tally: Tally
-    trace: Trace
-
-    def __str__(self) -> str:
-        tally = self.tally
-        return (
-            f"seed {self.seed} ({self.about}): {tally.operations} operations ({tally.answered} answered), "
-            f"{tally.faults.total()} faults, {tally.messages} messages, {len(self.violations)} violations"
-        )
-
-    def report(self) -> str:
-        """The violations, and how to see them again."""
-        return "\n".join(
-            [str(self), *self.violations, f"Replay: make sim SEED={self.seed} SEEDS=1 ARGS='--trace FILE'"]
-        )
 
 
 def run_storm(seed: int, plan: Plan | None = None, mutate: Mutate = nullcontext) -> Outcome:
