@@ -303,7 +303,7 @@ def test_broken_files_do_not_replace_good_ones(authority: Authority, caplog: pyt
     Path(files.key).write_text("half a")
     assert credentials.refresh() is before
     assert credentials.refresh() is before
-    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == [
+    assert [record.message for record in caplog.records if record.name == "cluster.tls"] == [
         f"the old certificate stays in use: {files.key} holds no private key in PEM form without a password."
     ]
     fresh = authority.files("router")
