@@ -95,6 +95,7 @@ class Scenario(ABC):
             await self._serves_again()
             await self.look()
             await self._repaired()
+            await self.settled(MOVED_SECONDS)  # replicas may have been moved, or another one lead, since the last look
             self.violations += unequal_replicas(self.cluster)
             self.check()
         except Failed as failed:
