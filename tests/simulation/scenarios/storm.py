@@ -166,7 +166,7 @@ class _Storm(Scenario):
         if features.indexed or features.reshaped:
             if not await cluster.until(lambda: not any(unfinished_indexes(cluster)), FILLED_SECONDS):
                 raise Failed("\n".join(unfinished_indexes(cluster)))
-            if not await cluster.until(self._indexes_are_right, SERVES_AGAIN_SECONDS):
+            if not await cluster.until(self._indexes_are_right, FILLED_SECONDS):
                 raise Failed("\n".join(wrong_indexes(cluster)) or "the index's partitions do not come to rest")
         await self.settled(SERVES_AGAIN_SECONDS)
         if features.streamed:
