@@ -47,7 +47,7 @@ CLOCKS_APART = JUMP_MAX + 3.0
 SWEPT_SECONDS = 40.0
 """Within so long after healing what has expired is deleted, by the slowest calendar."""
 FILLED_SECONDS = 20.0
-"""Within so long after healing an index that is being made is filled."""
+"""Within so long after healing an index is made, and follows its table. A call may take its whole 10 s first."""
 
 
 @dataclass(frozen=True)
