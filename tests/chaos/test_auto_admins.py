@@ -98,6 +98,7 @@ async def tables(client: HttpClient) -> list[str]:
         start = {"ExclusiveStartTableName": answer["LastEvaluatedTableName"]}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 async def test_no_table_is_lost_and_routers_start_without_auto_admin(tmp_path: Path, report: Report) -> None:
     async with running_cluster(tmp_path / "data", "--auto-admins", "3") as cluster:

@@ -97,6 +97,7 @@ async def kill_a_leader(cluster: RealCluster, table: str, dice: Random) -> None:
     await cluster.replaced(name, pid)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 async def test_a_stream_tells_everything_once_though_leaders_are_killed(tmp_path: Path, report: Report) -> None:
     dice, history = Random(11), History()
