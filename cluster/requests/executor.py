@@ -229,6 +229,7 @@ class Executor:
             if not request.call.any_replica:
                 self._routes.learn(request.partition.id, lane.node)
             self._finish(request, reply)
+        lane.answered()
 
     def _refused(self, request: PendingRequest, node: int, refusal: common_pb2.Refusal) -> None:
         now = self._clock.boottime()
@@ -296,6 +297,7 @@ class Executor:
         self._send_due()
         now = self._clock.boottime()
         for lane in list(self._lanes.values()):
+            lane.look_after(now)
             since = lane.silent_since()
             if since is not None and now - since >= self._silence:
                 lane.break_off()
@@ -317,6 +319,7 @@ class Executor:
         for lane in self._lanes.values():
             requests += lane.unanswered.values()
             requests += lane.waiting
+            requests += lane.held
         for request in requests:
             if request.deadline <= now:
                 self._finish(request, _out_of_time())

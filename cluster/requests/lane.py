@@ -1,7 +1,9 @@
 """The stream from this process to one storage node: requests go out in batches, replies come back by id.
 
 Everything that is submitted in one turn of the loop, or while a batch is being sent, goes out in the next batch: a
-message costs the same whether it carries 1 request or 30.
+message costs the same whether it carries 1 request or 30. Single writes wait longer: while those sent before them are
+unanswered, they gather, and go out together. Each message with writes costs the cluster a flush of three logs, four
+messages between nodes and three transactions of stores, so that fewer and fuller ones serve all of them sooner.
 """
 
 from __future__ import annotations
@@ -26,7 +28,14 @@ BATCH_REQUESTS_MAX = 1_000
 BATCH_BYTES_MAX = 1 << 20
 """A longer message is cut in two, unless it is a single request."""
 
+HOLD_SECONDS = 0.02
+"""No write waits longer than this, and at most one tick of the executor, for others: they may be of a partition that
+cannot answer now."""
+
 _log = logging.getLogger(__name__)
+
+_GATHERED = frozenset({storage_pb2.Put, storage_pb2.Update, storage_pb2.Delete})
+"""What gathers. Batches and transactions carry many writes as they are."""
 
 _FIELDS = {
     storage_pb2.Get: "get",
@@ -82,6 +91,7 @@ class Lane:
     ) -> None:
         self.node = node
         self.waiting: list[PendingRequest] = []
+        self.held: list[PendingRequest] = []  # writes that gather until those under way are answered
         self.unanswered: dict[int, PendingRequest] = {}
         self.heard_at = clock.boottime()  # last reply, or when requests became outstanding
         self._address = address
@@ -91,17 +101,41 @@ class Lane:
         self._replied = replied
         self._broken: Callable[[Lane], None] | None = broken
         self._wake = asyncio.Event()
+        self._writes: set[int] = set()  # the ids of the gathered writes that were sent last
+        self._writes_sent_at = 0.0
         self._last_id = 0
         self._stream: Stream | None = None
         self._tasks = [asyncio.create_task(self._send())]
 
     def submit(self, request: PendingRequest) -> None:
-        """Send `request` with the next batch."""
+        """Send `request` with the next batch, or with the next writes."""
+        if self._writes and type(request.call.operation) in _GATHERED:
+            self.held.append(request)
+            return
         if not self.waiting:
             if not self.unanswered:
                 self.heard_at = self._clock.boottime()
             self._wake.set()
         self.waiting.append(request)
+
+    def answered(self) -> None:
+        """Requests are gone from `unanswered`: if they were the last writes, send those that gathered."""
+        if self._writes:
+            self._writes.intersection_update(self.unanswered)
+            if not self._writes:
+                self._release()
+
+    def look_after(self, now: float) -> None:
+        """Let no write wait for others longer than `HOLD_SECONDS`."""
+        if self.held and now - self._writes_sent_at >= HOLD_SECONDS:
+            self._release()
+
+    def _release(self) -> None:
+        self._writes.clear()
+        if self.held:
+            self.waiting += self.held
+            self.held.clear()
+            self._wake.set()
 
     def silent_since(self) -> float | None:
         """Since when the node owes an answer and says nothing; None: it owes none."""
@@ -109,9 +143,11 @@ class Lane:
 
     def take_all(self) -> list[PendingRequest]:
         """Every request that is not answered, oldest first; the lane forgets them."""
-        requests = [*self.unanswered.values(), *self.waiting]
+        requests = [*self.unanswered.values(), *self.waiting, *self.held]
         self.unanswered.clear()
         self.waiting.clear()
+        self.held.clear()
+        self._writes.clear()
         return [request for request in requests if request.done is not None]
 
     def drop_answered(self) -> None:
@@ -119,6 +155,7 @@ class Lane:
         for id_, request in list(self.unanswered.items()):
             if request.done is None:
                 del self.unanswered[id_]
+        self.answered()
 
     def break_off(self) -> None:
         """Close the stream and say that it is broken."""
@@ -176,8 +213,11 @@ class Lane:
         batch = storage_pb2.RequestBatch(cluster_id=self._cluster_id)
         add = batch.requests.add
         id_ = first = self._last_id + 1
+        writes: list[int] = []
         for request in requests:
             call = request.call
+            if type(call.operation) in _GATHERED:
+                writes.append(id_)
             add(
                 id=id_,
                 partition=request.partition.id,
@@ -196,4 +236,7 @@ class Lane:
             return self._serialized(requests[:half]) + self._serialized(requests[half:])
         self._last_id = id_ - 1
         self.unanswered.update(zip(range(first, id_), requests, strict=True))
+        if writes:
+            self._writes.update(writes)
+            self._writes_sent_at = now
         return [message]

@@ -110,12 +110,20 @@ class FakeNode:
     answer: Answer = written
     batches: list[storage_pb2.RequestBatch] = field(default_factory=list)
     server: MemoryServer | None = None
+    stream: Stream | None = None
 
     @property
     def requests(self) -> list[storage_pb2.Request]:
         return [request for batch in self.batches for request in batch.requests]
 
+    async def reply_late(self, request: storage_pb2.Request, reply: storage_pb2.Reply) -> None:
+        """Answer a request that `answer` left unanswered."""
+        assert self.stream is not None, "nobody has asked anything"
+        reply.id = request.id
+        await self.stream.send(storage_pb2.ReplyBatch(replies=[reply]).SerializeToString())
+
     async def serve(self, stream: Stream) -> None:
+        self.stream = stream
         while (message := await stream.receive()) is not None:
             batch = storage_pb2.RequestBatch.FromString(message)
             self.batches.append(batch)

@@ -116,6 +116,91 @@ async def test_what_arrives_during_a_send_goes_out_together(make: Make) -> None:
     assert len(world.nodes[1].batches) <= 2
 
 
+class Kept:
+    """A node that answers writes when it is told to."""
+
+    def __init__(self) -> None:
+        self.open = False
+
+    def __call__(self, request: storage_pb2.Request) -> storage_pb2.Reply | None:
+        if request.HasField("get"):
+            return storage_pb2.Reply(item=storage_pb2.ItemReply())
+        return written(request) if self.open else None
+
+
+async def test_writes_gather_while_those_before_them_are_unanswered(make: Make) -> None:
+    kept: list[storage_pb2.Request] = []
+
+    def keep(request: storage_pb2.Request) -> storage_pb2.Reply | None:
+        kept.append(request)
+        return None
+
+    world = make(n1=keep)
+    for operation_id in (1, 2):
+        world.put(operation_id=operation_id)
+    await settle()
+    for operation_id in (3, 4, 5):
+        world.put(operation_id=operation_id)
+        await settle()
+    assert [request.operation_id for request in kept] == [1, 2]
+    world.nodes[1].answer = written
+    await world.nodes[1].reply_late(kept[0], written(kept[0]))
+    await settle()
+    assert [len(batch.requests) for batch in world.nodes[1].batches] == [2]  # one of them is still unanswered
+    await world.nodes[1].reply_late(kept[1], written(kept[1]))
+    await settle()
+    assert [len(batch.requests) for batch in world.nodes[1].batches] == [2, 3]
+    assert len(world.results) == 5
+
+
+async def test_reads_and_other_nodes_do_not_wait_for_writes(make: Make) -> None:
+    world = make(n1=Kept())
+    world.put(ZERO)
+    await settle()
+    world.put(ZERO)
+    world.executor.submit(Call(TABLE, ZERO, storage_pb2.Get(key=ZERO, consistent=True)), world.results.append)
+    world.put(ONES)
+    await settle()
+    assert world.nodes.counts() == (2, 1, 0)
+    assert len(world.results) == 2
+
+
+async def test_no_write_waits_long_for_others(make: Make) -> None:
+    world = make(n1=silent)
+    world.put(operation_id=1)
+    await settle()
+    world.put(operation_id=2)
+    await world.pass_time(0.01)
+    assert world.nodes.counts() == (1, 0, 0)
+    world.nodes[1].answer = written
+    await world.pass_time(0.02)
+    assert world.nodes.counts() == (2, 0, 0)
+    assert len(world.results) == 1
+
+
+async def test_writes_that_wait_for_others_go_elsewhere_when_the_stream_breaks(make: Make) -> None:
+    world = make(n1=silent)
+    for operation_id in (1, 2):
+        world.put(operation_id=operation_id)
+        await settle()
+    await world.nodes[1].server.crash()
+    await settle()
+    await world.pass_time(0.05)
+    assert len(world.results) == 2
+    assert sorted({request.operation_id for request in world.nodes[2].requests}) == [1, 2]
+
+
+async def test_writes_that_wait_for_others_end_in_time(make: Make) -> None:
+    world = make({"request_time": 0.5, "silence": 60.0}, n1=silent)
+    world.put()
+    await settle()
+    world.put()
+    await world.pass_time(0.8)
+    assert len(world.results) == 2
+    assert all(isinstance(result, ApiError) for result in world.results)
+    assert world.executor.outstanding == 0
+
+
 async def test_large_batches_are_cut(make: Make) -> None:
     world = make()
     for _ in range(6):
@@ -381,7 +466,7 @@ async def test_an_eventual_read_does_not_teach_who_leads(make: Make) -> None:
     await settle()
     assert len(world.results) == 1
     world.put()
-    await settle()
+    await world.pass_time(0.03)  # so long it waits for the writes before it
     assert world.nodes.counts()[0] == 101
 
 
