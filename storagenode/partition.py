@@ -46,6 +46,7 @@ from storagenode.storage.store import SCHEMA, Applied, Store
 from storagenode.transaction_marks import Mark
 from storagenode.transactions import KINDS as TRANSACTION_KINDS
 from storagenode.transactions import Transactions, Weighed
+from storagenode.unwritten_answers import UnwrittenAnswers
 from storagenode.writes import Changed, Old, Outcome, Refused, decide_delete, decide_put, decide_update
 
 __all__ = ["Answer", "Decision", "Partition", "Propose", "Repeat"]
@@ -59,6 +60,7 @@ class Partition:
         self._overlay: dict[bytes, tuple[int, bytes | None]] = {}
         self._collections = ItemCollections(store, item_collection_bytes_max)
         self._in_flight: dict[int, tuple[int, Result]] = {}
+        self._unwritten = UnwrittenAnswers()
         self._transactions = Transactions(store, self, self._remember)
         self._last_delete = last_delete(store)
         self._operations = OperationIds()
@@ -109,6 +111,8 @@ class Partition:
             return self._regional.decide(request.regional_write, wall_ms, position)
         if kind in TRANSACTION_KINDS:
             return self._transactions.decide(request, wall_ms, position)
+        if (answered := self._unwritten.find(request.operation_id, self._store.applied().position)) is not None:
+            return answered
         key: bytes = getattr(request, kind).key
         if self._transactions.marks and (conflict := self._transactions.conflict(key)) is not None:
             return conflict
@@ -121,15 +125,18 @@ class Partition:
             outcome = decide_delete(request.delete, old)
         if isinstance(outcome, Changed):
             weighed = self.weigh(key, old, outcome)
-            if isinstance(weighed, ApiError):
-                return Answer(failure(weighed, old.size), self._collections.rests_on(key))
-            return self._propose(request.operation_id, key, outcome, weighed, self.next_stamp(wall_ms), position)
-        if isinstance(outcome, Refused):
-            return Answer(failure(outcome.error, old.size), resting_on)
-        reply = storage_pb2.WriteReply(attributes=outcome.attributes, old_size=old.size)
-        if self._local is not None:
-            reply.collection_size = self._collections.size(key)
-        return Answer(reply, resting_on)
+            if not isinstance(weighed, ApiError):
+                return self._propose(request.operation_id, key, outcome, weighed, self.next_stamp(wall_ms), position)
+            answer = Answer(failure(weighed, old.size), self._collections.rests_on(key))
+        elif isinstance(outcome, Refused):
+            answer = Answer(failure(outcome.error, old.size), resting_on)
+        else:
+            reply = storage_pb2.WriteReply(attributes=outcome.attributes, old_size=old.size)
+            if self._local is not None:
+                reply.collection_size = self._collections.size(key)
+            answer = Answer(reply, resting_on)
+        self._unwritten.add(request.operation_id, answer)
+        return answer
 
     def expire(self, key: bytes, wall_ms: int, position: int) -> Propose | None:
         """The delete of an item whose time to live is over; None if it is not, or not any more, or a transaction is
@@ -233,6 +240,7 @@ class Partition:
         """Leadership is lost: what was proposed and is not applied may or may not come back through the log."""
         self._overlay.clear()
         self._in_flight.clear()
+        self._unwritten.clear()
         self._transactions.abandon()
         self._collections.abandon()
         self._index_rows.abandon()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from cluster.wire import storage_pb2
@@ -13,6 +15,7 @@ from storagenode import commands
 from storagenode.partition import Answer, Partition, Propose, Repeat
 from storagenode.storage.memory_store import MemoryStore
 from storagenode.storage.store import WriteBatch
+from storagenode.unwritten_answers import GENERATION_ANSWERS, GENERATION_BYTES, UnwrittenAnswers
 from tests.unit.partition_samples import NOW_MS, Leader, item, key, put, values_json
 
 ONE: dict[str, AttributeValue] = {":one": {"N": "1"}}
@@ -257,3 +260,65 @@ def test_keys_of_other_items_are_left_alone() -> None:
     leader.delete("a", 1)
     leader.apply()
     assert [row for row, _ in leader.store.scan(b"", b"")] == [key("a", 2)]
+
+
+def deletion(operation_id: int) -> storage_pb2.Request:
+    """DeleteItem of a, 1."""
+    return storage_pb2.Request(operation_id=operation_id, delete=storage_pb2.Delete(key=key("a", 1)))
+
+
+def conditional(operation_id: int) -> storage_pb2.Request:
+    """PutItem of a, 1 where it has a value."""
+    return put(item("a", 1, v={"S": "late"}), operation_id=operation_id, condition=condition("attribute_exists(v)"))
+
+
+@pytest.mark.parametrize("request_of", [deletion, conditional])
+def test_a_request_that_was_answered_without_a_change_changes_nothing_when_it_comes_again(
+    request_of: Callable[[int], storage_pb2.Request],
+) -> None:
+    leader = Leader()
+    first = leader.decide(request_of(50))
+    assert isinstance(first, Answer)
+    leader.put(item("a", 1, v={"S": "x"}))
+    leader.apply()
+    assert leader.decide(request_of(50)) == first
+    assert isinstance(leader.decide(request_of(51)), Propose)
+
+
+def test_such_an_answer_rests_on_what_it_rested_on_until_that_is_applied() -> None:
+    leader = Leader()
+    leader.put(item("a", 1))
+    rests_on = leader.position
+    for _ in range(2):
+        answer = leader.decide(conditional(50))
+        assert isinstance(answer, Answer)
+        assert answer.after == rests_on
+    leader.apply()
+    repeated = leader.decide(conditional(50))
+    assert isinstance(repeated, Answer)
+    assert repeated.after == 0
+
+
+def test_a_leader_that_lost_what_an_answer_rested_on_forgets_the_answer() -> None:
+    leader = Leader()
+    leader.put(item("a", 1, v={"S": "x"}))
+    leader.partition.abandon()
+    answer = leader.decide(conditional(50))
+    assert isinstance(answer, Answer)
+    leader.partition.abandon()
+    leader.apply()
+    assert isinstance(leader.decide(conditional(50)), Propose)
+
+
+def test_answers_without_an_entry_are_remembered_within_bounds() -> None:
+    answers = UnwrittenAnswers()
+    large = Answer(storage_pb2.Failure(item=bytes(GENERATION_BYTES // 4)), 0)
+    for operation_id in range(1, 100):
+        answers.add(operation_id, large)
+        assert answers.find(operation_id, 0) == large
+    assert sum(answers.find(operation_id, 0) is not None for operation_id in range(1, 100)) <= 8
+    small = Answer(storage_pb2.WriteReply(), 0)
+    for operation_id in range(1, 3 * GENERATION_ANSWERS):
+        answers.add(operation_id, small)
+    remembered = sum(answers.find(operation_id, 0) is not None for operation_id in range(1, 3 * GENERATION_ANSWERS))
+    assert GENERATION_ANSWERS <= remembered <= 2 * GENERATION_ANSWERS
