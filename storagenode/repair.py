@@ -169,6 +169,8 @@ class Repairs:
             await self._executor.run(partial(self._folder.remove_all, hosted.partition_id, replica.replica))
         hopeful = False
         for source in sorted(others, key=lambda each: each != replica.leader):
+            if hosted.dropped:  # and with it what the log knew of it
+                return False
             replica.want_state(max(hosted.damage.covers, self._host.log.snapshot_position(hosted.partition_id)))
             hopeful |= await self._installer.mend(hosted, source)
             replica.want_no_state()  # a replica that waits for another's state takes no snapshots of its own

@@ -3,7 +3,8 @@
     PARTITION-REPLICA-POSITION.data       16 hexadecimal digits each; the replica is the one that keeps it here
     PARTITION-REPLICA-POSITION.manifest   makes it a snapshot
 
-All calls but `newest` block. Those for one partition come from one place at a time.
+All calls but `newest` block. A partition's snapshots are written from one place at a time; they may be removed from
+several, and what is about to be read may be gone by then.
 """
 
 from __future__ import annotations
@@ -191,7 +192,7 @@ class SnapshotFolder:
         return snapshot
 
     def read(self, snapshot: Snapshot) -> SnapshotReader:
-        """Its data. Raises OSError."""
+        """Its data. Raises OSError, FileNotFoundError if it was removed meanwhile."""
         return SnapshotReader(snapshot, self._disk.open(f"{self._folder}/{snapshot.name}{_DATA}"))
 
     def verify(self, snapshot: Snapshot) -> None:
@@ -217,8 +218,11 @@ class SnapshotFolder:
             self.remove(snapshot)
 
     def remove(self, snapshot: Snapshot) -> None:
-        """Remove one snapshot: first it is none any more, then its data goes."""
-        self._of(snapshot.partition, snapshot.replica).remove(snapshot)
+        """Remove one snapshot: first it is none any more, then its data goes. Nothing to do if it was removed before."""
+        try:
+            self._of(snapshot.partition, snapshot.replica).remove(snapshot)
+        except ValueError:
+            return
         self._disk.remove(f"{self._folder}/{snapshot.name}{_MANIFEST}")
         self._disk.sync_directory(self._folder)
         self._disk.remove(f"{self._folder}/{snapshot.name}{_DATA}")

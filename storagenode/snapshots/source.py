@@ -105,11 +105,17 @@ class SnapshotSource:
         return _Reply(state=_Reply.CHUNK, manifest=sending.manifest if anew else b"", chunk=chunk, data=data)
 
     async def _begin(self, hosted: HostedReplica, position: int) -> _Sending | None:
-        """The newest snapshot, if it covers `position`."""
+        """The newest snapshot, if it covers `position` and can be opened."""
         newest: Snapshot | None = self._folder.newest(hosted.partition_id, hosted.replica.replica)
         if newest is None or newest.position < position:
             return None
-        reader = await self._executor.run(partial(self._folder.read, newest))
+        try:
+            reader = await self._executor.run(partial(self._folder.read, newest))
+        except FileNotFoundError:
+            return None  # another one has taken its place, or will
+        except OSError as error:
+            _log.error("a snapshot cannot be opened for a follower: %s", error)
+            return None
         self._close(hosted.partition_id)
         sending = _Sending(reader, encode_manifest(newest.manifest), self._host.clock.boottime())
         self._sending[hosted.partition_id] = sending

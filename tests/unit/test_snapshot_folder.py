@@ -134,3 +134,12 @@ def test_a_crash_at_any_moment_leaves_the_old_one_or_the_new_one_whole(seed: int
     snapshot = folder.newest(PARTITION, REPLICA)
     assert snapshot is not None
     assert b"".join(folder.chunks(snapshot)) == contents[snapshot.position]
+
+
+def test_who_removes_a_snapshot_second_has_nothing_to_do(disk: SimulatedDisk) -> None:
+    folder = open_folder(disk)
+    older, newest = put(folder, 10, b"x"), put(folder, 11, b"y")
+    folder.remove(older)
+    folder.remove(older)
+    folder.remove_older(newest)
+    assert folder.all(PARTITION, REPLICA) == [newest]

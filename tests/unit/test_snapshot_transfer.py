@@ -17,7 +17,7 @@ from cluster.transport import Transport, TransportError
 from cluster.wire import replication_pb2
 from storagenode.damage import NO_DAMAGE, Damage
 from storagenode.hosted import HostedReplica
-from storagenode.snapshots.folder import Snapshot, SnapshotFolder
+from storagenode.snapshots.folder import Snapshot, SnapshotFolder, SnapshotReader
 from storagenode.snapshots.installer import Installer, InstallerHost
 from storagenode.snapshots.keeper import KeeperHost, SnapshotKeeper
 from storagenode.snapshots.manifest import CHUNK_BYTES, Manifest
@@ -270,6 +270,29 @@ def test_a_newer_one_does_not_disturb_the_one_under_way() -> None:
         assert snapshot.position == 12
         assert transfer.content() == CONTENT
         assert transfer.source.keeper.sending == {PARTITION: 12}, "the log after it stays"
+
+    run(story)
+
+
+def test_one_that_is_replaced_just_when_it_is_asked_for_is_asked_for_again() -> None:
+    """It goes between the look at what there is and the opening of its file."""
+
+    async def story(transfer: Transfer) -> None:
+        folder = transfer.source.folder
+        older, read = transfer.source.put(12), folder.read
+
+        def replaced(snapshot: Snapshot) -> SnapshotReader:
+            if snapshot == older:
+                folder.remove(older)
+                transfer.source.put(15)
+            return read(snapshot)
+
+        transfer.source.folder.read = replaced  # type: ignore[method-assign]
+        snapshot = await transfer.fetch()
+        assert snapshot is not None
+        assert snapshot.position == 15
+        assert transfer.wire.replies[0].state == Reply.PREPARING
+        assert transfer.content() == CONTENT
 
     run(story)
 
