@@ -91,9 +91,15 @@ def describe(cluster: SimulatedCluster) -> str:
 
 
 def unequal_replicas(cluster: SimulatedCluster) -> Iterator[str]:
-    """Differences between replicas, and between their rows and what was agreed on. To be asked once `converged`."""
+    """Differences between replicas, and between their rows and what was agreed on. To be asked once `converged`.
+
+    Partitions that are being dropped are no longer kept equal: their replicas go one by one.
+    """
     yield from cluster.agreed.wrong
+    partitions = topology_of(cluster).partitions
     for partition, members in replicas_of(cluster).items():
+        if partition in partitions and partitions[partition].state is not PartitionState.ACTIVE:
+            continue
         first, *others = members
         rows = _rows(first)
         for other in others:
