@@ -218,7 +218,7 @@ class SnapshotFolder:
             self.remove(snapshot)
 
     def remove(self, snapshot: Snapshot) -> None:
-        """Remove one snapshot: first it is none any more, then its data goes. Nothing to do if it was removed before."""
+        """Remove one snapshot: first it is none any more, then its data goes. It may have been removed before."""
         try:
             self._of(snapshot.partition, snapshot.replica).remove(snapshot)
         except ValueError:

@@ -38,7 +38,7 @@ class Node:
         self.asked: list[int] = []
         self._at = at
         self._work: list[Coroutine[Any, Any, None]] = []
-        self.hosted.replica.want_state = lambda covers: None
+        self.hosted.replica.want_state = lambda _: None
         self.hosted.replica.want_no_state = lambda: None
 
     def _step(self, number: int) -> None:
