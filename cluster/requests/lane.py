@@ -1,7 +1,7 @@
 """The stream from this process to one storage node: requests go out in batches, replies come back by id.
 
 Everything that is submitted in one turn of the loop, or while a batch is being sent, goes out in the next batch: a
-message costs the same whether it carries 1 request or 30. Single writes wait longer: while those sent before them are
+message costs the same whether it carries 1 request or 30. Writes wait longer: while those sent before them are
 unanswered, they gather, and go out together. Each message with writes costs the cluster a flush of three logs, four
 messages between nodes and three transactions of stores, so that fewer and fuller ones serve all of them sooner.
 """
@@ -34,8 +34,17 @@ cannot answer now."""
 
 _log = logging.getLogger(__name__)
 
-_GATHERED = frozenset({storage_pb2.Put, storage_pb2.Update, storage_pb2.Delete})
-"""What gathers. Batches and transactions carry many writes as they are."""
+_GATHERED = frozenset(
+    {
+        storage_pb2.Put,
+        storage_pb2.Update,
+        storage_pb2.Delete,
+        storage_pb2.Transact,
+        storage_pb2.Prepare,
+        storage_pb2.Finish,
+    }
+)
+"""What gathers. Batches carry many writes as they are."""
 
 _FIELDS = {
     storage_pb2.Get: "get",
