@@ -2,8 +2,9 @@
 
 A change adds a replica and names those that leave; the leader's node makes it a learner and then a voter. Of a lost
 replica a log replica takes the place within seconds, where its zone has two nodes to spare, and then a full one; until
-that votes, the lost one is kept in the record, and takes its place again if its node returns. Nothing is given up
-before three full replicas vote without it. What an operator's order left with fewer gets more, one at a time.
+that votes, the lost one is kept in the record, and takes its place again if its node returns. The log replica then
+stands in for another voter that was lost meanwhile. Nothing is given up before three full replicas vote without it.
+What an operator's order left with fewer gets more, one at a time.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from autoadmin.actions import AddReplica, ChangeLeaving, Step
-from autoadmin.plans.situation import VOTERS, Situation, choose
+from autoadmin.plans.situation import VOTERS, Situation, choose, left
 from autoadmin.view import LeaderSeen
 from cluster.topology import MembershipChange, Partition, ReplicaPlace
 
@@ -52,6 +53,13 @@ class Budget:
         self.planned[full_on or step.node] += 1
         return True
 
+    def recall(self) -> bool:
+        """Whether there is room for one more that is brought up to date where it is; then it is taken."""
+        if self.rebuilds <= 0:
+            return False
+        self.rebuilds -= 1
+        return True
+
 
 def _is_stand_in(situation: Situation, partition: Partition) -> bool:
     """Whether what joins the partition is a log replica."""
@@ -79,8 +87,11 @@ def plan_members(situation: Situation, budget: Budget) -> Iterator[Step]:
             elif not partition.leaving:
                 idle.append((partition, leader))
     for partition, leader in standing_in:
-        step = _after_stand_in(situation, partition, leader, budget)
-        if step is not None and (isinstance(step, ChangeLeaving) or budget.take(step)):
+        if (returned := _returned(situation, partition, leader)) is not None:
+            yield ChangeLeaving(partition.id, _all_but(partition, returned))
+            continue
+        step = _after_stand_in(situation, partition, budget)
+        if step is not None and (budget.recall() if isinstance(step, ChangeLeaving) else budget.take(step)):
             yield step
     yield from _more(situation, [partition for partition, _ in idle], budget)
     yield from _begun(situation, [partition for partition, _ in idle], budget)
@@ -104,17 +115,32 @@ def _redirected(situation: Situation, partition: Partition, leader: LeaderSeen) 
     joining = [place for place in partition.wanted_voters if place.replica not in leader.voters]
     if (returned := _returned(situation, partition, leader)) is not None:
         leaving = _all_but(partition, returned)
-    elif any(situation.is_lost(place) or situation.is_draining(place) for place in joining):
+    elif any(_is_in_vain(situation, partition, place) for place in joining):
         leaving = _all_but(partition, leader.voters)
     else:
         return None
     return leaving if set(leaving) != set(partition.leaving) else None
 
 
-def _returned(situation: Situation, partition: Partition, leader: LeaderSeen) -> list[int] | None:
-    """The voters to have once nobody needs to be replaced any more; None as long as somebody does.
+def _is_in_vain(situation: Situation, partition: Partition, joining: ReplicaPlace) -> bool:
+    """Whether a replica that is joining is to be given up. On a node that is to be emptied it may be the last resort
+    of a partition where a log replica stands in."""
+    if not situation.is_draining(joining):
+        return situation.is_lost(joining)
+    stand_ins = [place.replica for place in partition.replicas if place.log_only and place.replica in partition.leaving]
+    return (
+        situation.is_lost(joining)
+        or joining.log_only
+        or not stand_ins
+        or bool(left(situation, partition, (joining.replica, *stand_ins)))
+    )
 
-    The node of the replaced replica has returned, or is not to be emptied any longer.
+
+def _returned(situation: Situation, partition: Partition, leader: LeaderSeen) -> list[int] | None:
+    """The voters to have once the node of the replaced replica has returned, or is not to be emptied any longer; None
+    as long as it has not.
+
+    Of those that stay some may have been lost meanwhile: log replicas, which are made already, then stand in for them.
     """
     if partition.change not in (MembershipChange.REPLACE, MembershipChange.DRAIN):
         return None
@@ -123,13 +149,14 @@ def _returned(situation: Situation, partition: Partition, leader: LeaderSeen) ->
         for place in partition.replicas
         if place.replica in partition.leaving and _was_there(partition, place) and situation.is_usable(place)
     ]
-    staying = [
-        place
-        for place in partition.replicas
-        if place.replica in leader.voters and place not in back and _is_full(place)
-    ]
+    voters = [place for place in partition.replicas if place.replica in leader.voters and place not in back]
+    staying = [place for place in voters if _is_full(place)]
+    if lost := [place for place in staying if situation.is_lost(place)]:
+        made = (*voters, *partition.wanted_voters)  # those that vote first
+        stand_ins = list(dict.fromkeys(p for p in made if not _is_full(p) and situation.is_usable(p)))
+        staying = [*(place for place in staying if place not in lost), *stand_ins[: len(lost)]]
     wanted = [*staying, *back]
-    if not back or len(wanted) != len(leader.voters) or any(situation.is_lost(place) for place in staying):
+    if not back or len(wanted) != len(leader.voters):
         return None
     return [place.replica for place in wanted]
 
@@ -144,15 +171,24 @@ def _was_there(partition: Partition, place: ReplicaPlace) -> bool:
     return place.replica == first and not place.log_only
 
 
-def _after_stand_in(
-    situation: Situation, partition: Partition, leader: LeaderSeen, budget: Budget
-) -> AddReplica | ChangeLeaving | None:
-    """What follows once a log replica votes: the replaced replica, if its node is back, else a full one elsewhere."""
-    if (returned := _returned(situation, partition, leader)) is not None:
-        return ChangeLeaving(partition.id, _all_but(partition, returned))
+def _after_stand_in(situation: Situation, partition: Partition, budget: Budget) -> AddReplica | ChangeLeaving | None:
+    """What follows once a log replica votes and the replaced one is not back: a full replica in its place. One that
+    was begun and given up, as its node was away, is gone on with rather than a new one; in a zone that another voter is
+    in, only where no node is free."""
     stand_ins = tuple(place.replica for place in partition.wanted_voters if place.log_only)
-    for node in choose(situation, partition, stand_ins, budget.planned):
-        return AddReplica(partition.id, node, (*partition.leaving, *stand_ins), MembershipChange.REPLACE)
+    staying = {place.zone for place in partition.wanted_voters if not place.log_only}
+    begun = [
+        place
+        for place in partition.replicas
+        if place.replica in partition.leaving and _is_full(place) and situation.is_usable(place)
+    ]
+    apart = [place for place in begun if place.zone not in staying]
+    nodes = choose(situation, partition, stand_ins, budget.planned, last_resort=True)
+    if apart or (begun and not nodes):
+        wanted = [place.replica for place in partition.wanted_voters if place.replica != stand_ins[0]]
+        return ChangeLeaving(partition.id, _all_but(partition, [*wanted, (apart or begun)[0].replica]))
+    if nodes:
+        return AddReplica(partition.id, nodes[0], (*partition.leaving, *stand_ins), MembershipChange.REPLACE)
     return None
 
 

@@ -17,15 +17,21 @@ def plan_orders(situation: Situation, seen: View) -> Iterator[Step]:
         leader = situation.settled_leader(partition)
         if leader is None or leader.version < partition.membership_version:
             continue
-        if leader.version == partition.membership_version and not partition.leaving:
+        if leader.version == partition.membership_version and not partition.leaving and not _is_behind(partition):
             continue  # nothing has happened since
         if any(partition.replica(voter) is None for voter in leader.voters):
             yield from _adopted(partition, leader, seen)
         elif gone := _released(partition, leader):
             yield ReleaseReplicas(partition.id, gone, leader.version)
-        elif leader.version > partition.membership_version and _is_done(partition, leader):
+        elif (leader.version > partition.membership_version or _is_behind(partition)) and _is_done(partition, leader):
             yield TakeVersion(partition.id, leader.version)
     yield from _versions_of_dropped(situation, seen)
+
+
+def _is_behind(partition: Partition) -> bool:
+    """Whether an order names an older membership than the record: the replica may know a later one than the order, and
+    then it does not obey, as when a leader that had not heard of the order took it in once more."""
+    return any(order.membership_version < partition.membership_version for order in partition.dropping)
 
 
 def carried_out(topology: Topology, seen: View) -> frozenset[int]:

@@ -81,26 +81,54 @@ class Situation:
         return leader.joint or any(place.replica not in leader.voters for place in partition.wanted_voters)
 
 
-def choose(situation: Situation, partition: Partition, without: Collection[int], planned: Counter[int]) -> list[int]:
+def choose(
+    situation: Situation,
+    partition: Partition,
+    without: Collection[int],
+    planned: Counter[int],
+    *,
+    last_resort: bool = False,
+) -> list[int]:
     """The nodes that may take a new replica of the partition in the place of those `without` (by id), best first.
 
     They hold none of it, and are in a zone that no staying voter is in, in that of the replaced one where there is a
-    choice. Only when those zones have no node left at all, any other zone will do. Empty: the nodes there are awaited.
-    `planned` is what was promised to nodes besides.
+    choice. Only when those zones have no node left at all, any other zone will do; and only when there is none either,
+    and as the `last_resort`, a node that is to be emptied. Empty: the nodes there are awaited. `planned` is what was
+    promised to nodes besides.
     """
-    staying = [place for place in partition.wanted_voters if place.replica not in without]
-    taken = {place.zone for place in staying}
-    left = {place.zone for place in partition.wanted_voters if place.replica in without}
-    nodes = situation.topology.nodes.values()
-    if any(node.zone not in taken and not _is_out(situation, node) for node in nodes):
-        nodes = [node for node in nodes if node.zone not in taken]  # type: ignore[assignment]
+    nodes = left(situation, partition, without)
+    able = situation.health.usable
+    if last_resort and not nodes:
+        kept = _kept(partition, without)
+        nodes = [node for node in situation.topology.nodes.values() if node.id not in kept]
+        able = situation.health.live - situation.health.lost
     busy = _nodes_of(partition)
-    free = [node for node in nodes if node.id in situation.health.usable and node.id not in busy]
+    free = [node for node in nodes if node.id in able and node.id not in busy]
+    zones = {place.zone for place in partition.wanted_voters if place.replica in without}
 
     def order(node: NodePlace) -> tuple[bool, int, str, int]:
-        return node.zone not in left, situation.loads[node.id] + planned[node.id], node.name, node.id
+        return node.zone not in zones, situation.loads[node.id] + planned[node.id], node.name, node.id
 
     return [node.id for node in sorted(free, key=order)]
+
+
+def left(situation: Situation, partition: Partition, without: Collection[int]) -> list[NodePlace]:
+    """The nodes that may take the place of those `without`, now or once they are back or free: all of the zones that no
+    staying voter is in, or else of any zone.
+
+    Not the nodes whose own replica of the partition goes only once the new one votes: nobody is to wait for these.
+    """
+    taken = {place.zone for place in partition.wanted_voters if place.replica not in without}
+    kept = _kept(partition, without)
+    nodes = [node for node in situation.topology.nodes.values() if node.id not in kept and not _is_out(situation, node)]
+    return [node for node in nodes if node.zone not in taken] or nodes
+
+
+def _kept(partition: Partition, without: Collection[int]) -> set[int]:
+    """Nodes that keep what they have of the partition until another replica votes: log replicas go at once, except
+    those that vote, and so does what is to be dropped."""
+    log_replicas = {place.node for place in partition.replicas if place.log_only and place.replica not in without}
+    return _nodes_of(partition) - log_replicas - {order.node for order in partition.dropping}
 
 
 def _is_out(situation: Situation, node: NodePlace) -> bool:

@@ -17,9 +17,6 @@ from cluster.topology import MembershipChange, NodePlace, Partition, PartitionSt
 from cluster.wire import common_pb2, node_pb2
 from tests.unit.autoadmin_samples import create, nodes, sample_catalog, sample_table
 
-CATCH_UP = 7
-"""Seconds that a learner needs to become like the others; a log replica needs one."""
-
 Plan = Callable[[Topology, View, float, Rules], Sequence[Action]]
 
 
@@ -79,10 +76,20 @@ class Truth:
 
 
 class World:
-    """Moves in steps of one second. Whatever must never be is asserted as it happens."""
+    """Moves in steps of one second. Whatever must never be is asserted as it happens.
+
+    `catch_up`: seconds that a learner needs to become like the others; a log replica needs one.
+    """
 
     def __init__(
-        self, random: Random, per_zone: int, partitions: int, rules: Rules, plan_with: Plan = plan, zones: str = "abc"
+        self,
+        random: Random,
+        per_zone: int,
+        partitions: int,
+        rules: Rules,
+        plan_with: Plan = plan,
+        zones: str = "abc",
+        catch_up: int = 7,
     ) -> None:
         self.random = random
         self.rules = rules
@@ -94,6 +101,7 @@ class World:
         self.events: list[str] = []
         self.added: list[AddReplica] = []
         self._plan = plan_with
+        self._catch_up = catch_up
         self._next_node = 100
         leaders: Leaders = rules.leaders
         self.catalog = create(self.catalog, sample_table(), partitions, leaders)
@@ -194,16 +202,26 @@ class World:
         partition = self.catalog.topology.partitions[step.partition]
         target = self.nodes.get(step.node)
         assert target is not None, self.describe()
-        assert not self.catalog.topology.nodes[step.node].draining, self.describe()
+        holders = {place.node for place in partition.replicas}
+        if self.catalog.topology.nodes[step.node].draining:
+            stands_in = any(place.log_only and place.replica in step.leaving for place in partition.replicas)
+            assert stands_in, self.describe()
+            assert all(
+                node.draining or node.id in holders or self._may_be_lost(node.id)
+                for node in self.catalog.topology.nodes.values()
+            ), self.describe()
         assert not any(place.node == step.node for place in partition.replicas), self.describe()
         if step.change is MembershipChange.REPLACE:
             replaced = partition.replica(min(step.leaving))  # those that came for it and failed have higher ids
             assert replaced is not None, self.describe()
-            assert self._may_be_lost(replaced.node), self.describe()
+            known = self.catalog.topology.nodes.get(replaced.node)
+            assert self._may_be_lost(replaced.node) or (known is not None and known.draining), self.describe()
         staying = [place for place in partition.wanted_voters if place.replica not in step.leaving]
         if target.place.zone in {place.zone for place in staying}:
             taken = {place.zone for place in staying}
             for node in self.nodes.values():
+                if node.place.id in holders:
+                    continue  # what it has goes only once there is another
                 known = self.catalog.topology.nodes.get(node.place.id)
                 if known is not None and not known.draining and node.place.zone not in taken:
                     assert not node.up or self.now - node.since < 10, self.describe()
@@ -242,7 +260,7 @@ class World:
         place = partition.replica_on(node.place.id)
         if copy is None:
             if place is not None and partition.state is PartitionState.ACTIVE:
-                behind = 1 if place.log_only else CATCH_UP
+                behind = 1 if place.log_only else self._catch_up
                 node.copies[partition.id] = Copy(place.replica, place.log_only, behind=behind)
             return
         for order in partition.dropping:

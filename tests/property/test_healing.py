@@ -27,11 +27,16 @@ def life(seed: int) -> None:
     random = Random(seed)
     leaders = random.choice(["spread", "spread", "gathered"])
     rules = Rules(REPLACE_AFTER, random.randint(1, 4), leaders)  # type: ignore[arg-type]
-    world = World(random, random.randint(1, 3), random.randint(3, 9), rules)
-    for _ in range(random.randint(3, 12)):
+    world = World(random, random.randint(1, 3), random.randint(3, 9), rules, catch_up=random.choice([7, 40]))
+    for zone in random.choices("abc", k=random.randint(0, 2)):
+        world.grow(zone)
+    for _ in range(random.randint(3, 16)):
         _event(world, random)
-        world.run(random.choice([1, 3, 10, 30, 80]))
-    _end(world)
+        if random.random() < 0.5:
+            world.run(random.choice([1, 3, 10, 30]))
+        else:
+            _run_into_change(world, random)
+    _end(world, random)
 
 
 def _event(world: World, random: Random) -> None:
@@ -42,8 +47,8 @@ def _event(world: World, random: Random) -> None:
         world.kill(random.choice(up))
     elif event == "start" and down:
         world.start(random.choice(down))
-    elif event == "wipe" and not down and all(_is_whole(world, partition) for partition in world.truths):
-        world.wipe(random.choice(up))
+    elif event == "wipe" and (spare := [node for node in up if _can_do_without(world, node)]):
+        world.wipe(random.choice(spare))
     elif event in ("drain", "undrain"):
         node = random.choice(sorted(world.catalog.topology.nodes))
         world.drain(node, draining=event == "drain")
@@ -51,16 +56,34 @@ def _event(world: World, random: Random) -> None:
         world.grow(random.choice("abc"))
 
 
-def _is_whole(world: World, partition: int) -> bool:
-    return world.live_full(partition, world.truths[partition].members.voters) == 3
+def _run_into_change(world: World, random: Random) -> None:
+    """Until replicas are joining somewhere, or nothing comes of it; and a little longer."""
+    for _ in range(30):
+        if any(partition.leaving for partition in world.catalog.topology.partitions.values()):
+            break
+        world.tick()
+    world.run(random.randint(1, 6))
 
 
-def _end(world: World) -> None:
-    """All nodes return; then everything is as it should be, and nothing is changed any more."""
+def _can_do_without(world: World, node: int) -> bool:
+    """Whether every partition would still have all that was written, and a majority, if this node's disk were lost."""
+    for id_, truth in world.truths.items():
+        for voters in truth.members.sets():
+            rest = [voter for voter in voters if world.holder(id_, voter) is not world.nodes[node]]
+            current = [copy for voter in rest if (copy := world.up_copy(id_, voter)) and copy.written == truth.written]
+            if len(current) * 2 <= len(voters) or not world.live_full(id_, rest):
+                return False
+    return True
+
+
+def _end(world: World, random: Random) -> None:
+    """All nodes return, and each zone keeps one that may hold something; then everything is as it should be, and
+    nothing is changed any more."""
     for node, found in sorted(world.nodes.items()):
         if not found.up:
             world.start(node)
-        if node in world.catalog.topology.nodes:
+        known = world.catalog.topology.nodes.get(node)
+        if known is not None and known.draining and (random.random() < 0.5 or _is_last(world, node)):
             world.drain(node, draining=False)
     for _ in range(2):  # leaders come to rest after replicas
         world.until(lambda: _is_at_rest(world), 3_000)
@@ -68,6 +91,15 @@ def _end(world: World) -> None:
     at = world.catalog.topology.at
     world.run(QUIET)
     assert world.catalog.topology.at == at, "something is changed although nothing is to be done\n" + world.describe()
+
+
+def _is_last(world: World, node: int) -> bool:
+    """Whether its zone has no other that may hold something."""
+    known = world.catalog.topology.nodes
+    zone = known[node].zone
+    return not any(
+        place.zone == zone and not place.draining and id_ != node and id_ in world.nodes for id_, place in known.items()
+    )
 
 
 def _is_at_rest(world: World) -> bool:
@@ -87,11 +119,13 @@ def _is_at_rest(world: World) -> bool:
             return False
         if truth.leader != partition.preferred_leader:
             return False
+        if any(nodes[place.node].draining for place in partition.replicas):
+            return False
         for place in partition.replicas:
             loads[place.node] += 1
             leads[place.node] += place.replica == truth.leader
     for zone in "abc":
-        of_zone = [loads[node] for node, place in nodes.items() if place.zone == zone]
+        of_zone = [loads[node] for node, place in nodes.items() if place.zone == zone and not place.draining]
         if differs(max(of_zone), min(of_zone)):
             return False
     held = sum(len(node.copies) for node in world.nodes.values())
