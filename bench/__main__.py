@@ -18,7 +18,7 @@ from typing import Any
 
 import uvloop
 
-from bench import lag, rebuild
+from bench import growth, lag, rebuild
 from bench.expressions import EXPRESSIONS
 from bench.load import Measured, all_of, for_seconds, run
 from bench.requests import AUTHORIZATION, DATE, WORKLOADS, Make, Requests, create_table
@@ -116,16 +116,20 @@ def main() -> None:
     parser.add_argument("--leaders", choices=("spread", "gathered"), help="of a cluster of its own (as trizone up)")
     parser.add_argument("--routers", default="1", help="of a cluster of its own (1)")
     parser.add_argument(
-        "--workloads", choices=(*KINDS, "rebuild", "lag"), default="single", help="what is measured (single)"
+        "--workloads", choices=(*KINDS, "rebuild", "lag", "growth"), default="single", help="what is measured (single)"
     )
     parser.add_argument("--megabytes", type=int, default=200, help="of data in a follower that is rebuilt (200)")
     parser.add_argument("--rate", type=float, default=500.0, help="writes per second while lag is measured (500)")
+    parser.add_argument("--items", type=int, default=2_000_000, help="of 1 KB, that a table grows to (2000000)")
     parser.add_argument("--pending", type=int, default=100_000, help="changes a region that was away lacks (100000)")
     options = parser.parse_args()
     pids = [int(pid) for pid in options.pids.split(",") if pid]
     own = ["--routers", options.routers, *(["--leaders", options.leaders] if options.leaders else [])]
     if options.workloads == "rebuild":
         measure_rebuild(options.megabytes, options.seconds)
+        return
+    if options.workloads == "growth":
+        growth.growth(options.items, options.seconds)
         return
     if options.workloads == "lag":
         with lag.running_regions() as regions:
