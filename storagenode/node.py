@@ -69,6 +69,8 @@ STOP_SECONDS = 2.0
 _STOP_STEP_SECONDS = 0.02
 HEARD_SECONDS = 1.0
 """A node that has answered no beat for longer is not reported as heard."""
+READ_AGAIN_SECONDS = 0.5
+"""Between two tries to read from the log what a follower lacks."""
 
 _log = logging.getLogger(__name__)
 
@@ -404,7 +406,9 @@ class StorageNode:
                 _log.error("entries for a follower cannot be read: %s", error)
             entries, trimmed = (), False
         link.fetched(hosted, hosted.replica.fetched(fetch.peer, entries))
-        if (entries or trimmed) and hosted.replica.has_for(fetch.peer):
+        if not (entries or trimmed):
+            await self.sleep(READ_AGAIN_SECONDS)  # nothing else may ever wake the follower's lane
+        if hosted.replica.has_for(fetch.peer):
             link.wake(hosted, fetch.peer)
 
     async def read_log(self, partition: int, first_position: int, max_bytes: int) -> tuple[Entry, ...]:
