@@ -109,10 +109,19 @@ class Partition:
             return self._index_rows.decide(request.index_write, self.current, self._overlay, position)
         if kind == "regional_write":
             return self._regional.decide(request.regional_write, wall_ms, position)
-        if kind in TRANSACTION_KINDS:
+        if kind == "finish":  # what it finds depends on what has come before it, and it may come again for that
             return self._transactions.decide(request, wall_ms, position)
         if (answered := self._unwritten.find(request.operation_id, self._store.applied().position)) is not None:
             return answered
+        if kind in TRANSACTION_KINDS:
+            decision = self._transactions.decide(request, wall_ms, position)
+        else:
+            decision = self._decide_single(request, kind, wall_ms, position)
+        if isinstance(decision, Answer):
+            self._unwritten.add(request.operation_id, decision)
+        return decision
+
+    def _decide_single(self, request: storage_pb2.Request, kind: str, wall_ms: int, position: int) -> Propose | Answer:
         key: bytes = getattr(request, kind).key
         if self._transactions.marks and (conflict := self._transactions.conflict(key)) is not None:
             return conflict
@@ -125,18 +134,15 @@ class Partition:
             outcome = decide_delete(request.delete, old)
         if isinstance(outcome, Changed):
             weighed = self.weigh(key, old, outcome)
-            if not isinstance(weighed, ApiError):
-                return self._propose(request.operation_id, key, outcome, weighed, self.next_stamp(wall_ms), position)
-            answer = Answer(failure(weighed, old.size), self._collections.rests_on(key))
-        elif isinstance(outcome, Refused):
-            answer = Answer(failure(outcome.error, old.size), resting_on)
-        else:
-            reply = storage_pb2.WriteReply(attributes=outcome.attributes, old_size=old.size)
-            if self._local is not None:
-                reply.collection_size = self._collections.size(key)
-            answer = Answer(reply, resting_on)
-        self._unwritten.add(request.operation_id, answer)
-        return answer
+            if isinstance(weighed, ApiError):
+                return Answer(failure(weighed, old.size), self._collections.rests_on(key))
+            return self._propose(request.operation_id, key, outcome, weighed, self.next_stamp(wall_ms), position)
+        if isinstance(outcome, Refused):
+            return Answer(failure(outcome.error, old.size), resting_on)
+        reply = storage_pb2.WriteReply(attributes=outcome.attributes, old_size=old.size)
+        if self._local is not None:
+            reply.collection_size = self._collections.size(key)
+        return Answer(reply, resting_on)
 
     def expire(self, key: bytes, wall_ms: int, position: int) -> Propose | None:
         """The delete of an item whose time to live is over; None if it is not, or not any more, or a transaction is

@@ -1,7 +1,8 @@
 """Answers that no entry of the log holds, so that a request that arrives again changes nothing after them.
 
 A write that goes ahead leaves its operation id in the log. One that is refused, or has nothing to do, leaves none: were
-its message to come once more, after others' writes, it could then go ahead, though its client was told otherwise.
+its message to come once more, after others' writes, it could then go ahead, though its client was told otherwise. That
+holds for single writes, for batches and for transactions, whatever it is that stood against them.
 
 A leader remembers them while it leads, in memory: what still comes to an earlier leader is refused there.
 """
@@ -10,12 +11,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from cluster.wire import storage_pb2
 from storagenode.decisions import Answer
 
 GENERATION_ANSWERS: Final = 4_096
 GENERATION_BYTES: Final = 1 << 20
-"""An answer may carry an item. Two generations of so many answers, or bytes, are remembered."""
+"""An answer may carry items. Two generations of so many answers, or bytes, are remembered."""
 
 
 class UnwrittenAnswers:
@@ -37,7 +37,7 @@ class UnwrittenAnswers:
         """This operation, 0 for none, was answered so."""
         if not operation_id:
             return
-        size = len(answer.reply.item) if isinstance(answer.reply, storage_pb2.Failure) else 0
+        size = answer.reply.ByteSize()
         if len(self._current) >= GENERATION_ANSWERS or self._bytes + size > GENERATION_BYTES:
             self._older, self._current, self._bytes = self._current, {}, 0
         self._current[operation_id] = answer

@@ -65,6 +65,17 @@ def test_a_batch_that_changes_nothing_is_answered_without_an_entry(leader: Leade
     assert in_flight.after == before + 1, "it rests on the delete that is not applied yet"
 
 
+def test_a_batch_that_changed_nothing_changes_nothing_when_it_comes_again(leader: Leader) -> None:
+    request = batch(delete("b", 1), delete("c", 1), operation_id=9)
+    first = leader.decide(request)
+    leader.put(item("b", 1))
+    leader.apply()
+    assert leader.decide(request) == first
+    assert leader.get("b", 1) == item("b", 1)
+    request.operation_id = 10
+    assert isinstance(leader.decide(request), Propose)
+
+
 @pytest.mark.parametrize("applied", [False, True])
 def test_a_retry_is_the_same_request(leader: Leader, applied: bool) -> None:
     request = batch(put(item("b", 1)), delete("a", 1), operation_id=9)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 
 from cluster.wire import storage_pb2
@@ -91,6 +94,44 @@ def test_nothing_is_done_when_one_condition_fails(leader: Leader) -> None:
     leader.apply()
     assert leader.get("b", 1) is None
     assert leader.get("a", 1) == item("a", 1, n={"N": "1"})
+
+
+@pytest.mark.parametrize("request_of", [transact, partial(prepare, attempt="x")])
+def test_a_refused_transaction_that_comes_again_is_refused_again(
+    leader: Leader, request_of: Callable[..., storage_pb2.Request]
+) -> None:
+    """Its client was told that nothing was done, and others have written since."""
+    request = request_of(put(item("b", 1)), check("c", 1, PRESENT), operation_id=9)
+    first = leader.decide(request)
+    leader.put(item("c", 1))
+    leader.apply()
+    assert leader.decide(request) == first
+    assert isinstance(first, Answer)
+    request.operation_id = 10
+    assert isinstance(leader.decide(request), Propose)
+
+
+def test_a_write_that_met_a_transaction_is_refused_again_when_it_comes_again(leader: Leader) -> None:
+    leader.decide(prepare(add("a", 1, 1), operation_id=9, attempt="x"))
+    whole = storage_pb2.Request(operation_id=10, put=put(item("a", 1)).put)
+    part = transact(put(item("a", 1)), operation_id=11)
+    first = [leader.decide(request) for request in (whole, part)]
+    leader.decide(finish("x", ("a", 1), commit=True))
+    leader.apply()
+    again = [leader.decide(request) for request in (whole, part)]
+    assert [each.reply for each in again if isinstance(each, Answer)] == [
+        each.reply for each in first if isinstance(each, Answer)
+    ]
+    assert len(again) == len([each for each in again if isinstance(each, Answer)])
+    assert leader.get("a", 1) == item("a", 1, n={"N": "2"})
+
+
+def test_an_end_that_comes_before_what_it_ends_may_come_again(leader: Leader) -> None:
+    end = finish("x", ("a", 1), commit=False)
+    end.operation_id = 12
+    assert isinstance(leader.decide(end), Answer)
+    leader.decide(prepare(add("a", 1, 1), operation_id=9, attempt="x"))
+    assert isinstance(leader.decide(end), Propose)
 
 
 def test_a_transaction_sees_the_writes_in_flight_and_is_seen_by_the_next(leader: Leader) -> None:

@@ -312,11 +312,16 @@ def test_a_leader_that_lost_what_an_answer_rested_on_forgets_the_answer() -> Non
 
 def test_answers_without_an_entry_are_remembered_within_bounds() -> None:
     answers = UnwrittenAnswers()
-    large = Answer(storage_pb2.Failure(item=bytes(GENERATION_BYTES // 4)), 0)
-    for operation_id in range(1, 100):
-        answers.add(operation_id, large)
-        assert answers.find(operation_id, 0) == large
-    assert sum(answers.find(operation_id, 0) is not None for operation_id in range(1, 100)) <= 8
+    image = bytes(GENERATION_BYTES // 4)
+    failed = storage_pb2.Failure(item=image)
+    together = storage_pb2.TransactReply(results=[storage_pb2.ActionResult(failure=failed)])
+    written = storage_pb2.WriteReply(attributes=image)
+    for number, large in enumerate([Answer(failed, 0), Answer(written, 0), Answer(together, 0)]):
+        ids = range(100 * number + 1, 100 * number + 100)
+        for operation_id in ids:
+            answers.add(operation_id, large)
+            assert answers.find(operation_id, 0) == large
+        assert sum(answers.find(operation_id, 0) is not None for operation_id in ids) <= 8
     small = Answer(storage_pb2.WriteReply(), 0)
     for operation_id in range(1, 3 * GENERATION_ANSWERS):
         answers.add(operation_id, small)
