@@ -31,6 +31,7 @@ from storagenode.node import StorageNode
 from storagenode.partition import Answer, Decision, Partition
 from storagenode.requests import Responder
 from storagenode.storage.store import WriteBatch
+from storagenode.unwritten_answers import UnwrittenAnswers
 from tests.simulation.faults.storm import DEFAULT_WEIGHTS
 from tests.simulation.scenarios.storm import Features, Plan, run_storm
 from tests.simulation.shape import Shape
@@ -356,6 +357,13 @@ def forget_operation_ids_at_restart() -> Iterator[None]:
         return start
 
     with patched(Partition, "__init__", make):
+        yield
+
+
+@mutant({"mixed up messages": 1.0}, clients=8, think=(0.001, 0.01))
+def do_again_what_was_refused() -> Iterator[None]:
+    """A leader does not remember what it answered without an entry of the log."""
+    with patched(UnwrittenAnswers, "find", lambda _: lambda _self, _operation_id, _applied: None):
         yield
 
 
