@@ -242,11 +242,15 @@ async def _at_once() -> None:
 
 
 def _is_to_go(hosted: HostedReplica, partition: Partition, place: ReplicaPlace | None) -> bool:
-    """Whether an order to drop names this very replica, and its own log says nothing against it."""
+    """Whether an order to drop names this very replica, and its own log says nothing against it.
+
+    Of a whole partition only what was agreed on counts, and that is what auto-admin hears of: a change of members that
+    was under way may have nobody left to agree on it.
+    """
     replica = hosted.replica
     if partition.state is PartitionState.DROPPED:
-        version = partition.membership_version
-        return place is not None and place.replica == replica.replica and version >= replica.membership.version
+        agreed = replica.committed_membership.version
+        return place is not None and place.replica == replica.replica and partition.membership_version >= agreed
     return any(
         order.replica == replica.replica and may_drop(replica.replica, replica.membership, order.membership_version)
         for order in partition.dropping
