@@ -71,6 +71,17 @@ def _is_settled(partition: Partition, members: list[HostedReplica]) -> bool:
     )
 
 
+def left_over(cluster: SimulatedCluster) -> list[str]:
+    """Replicas of partitions that were to be dropped, on nodes that are up."""
+    partitions = topology_of(cluster).partitions
+    return [
+        f"partition {partition} was dropped, and replica {hosted.replica.replica} is still there"
+        for partition, members in replicas_of(cluster).items()
+        for hosted in members
+        if partition not in partitions or partitions[partition].state is not PartitionState.ACTIVE
+    ]
+
+
 def describe(cluster: SimulatedCluster) -> str:
     """Who leads what, and how far each replica is."""
     lines = [f"{member.name} is down" for member in cluster.nodes if member.node is None or not member.node.address]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-from tests.simulation.checkers.replicas import all_served, converged, describe, unequal_replicas
+from tests.simulation.checkers.replicas import all_served, converged, describe, left_over, unequal_replicas
 from tests.simulation.client import SimulatedClient
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.faults.storm import DEFAULT_WEIGHTS, Storm
@@ -98,6 +98,8 @@ class Scenario(ABC):
             await self.settled(MOVED_SECONDS)  # replicas may have been moved, or another one lead, since the last look
             self.violations += unequal_replicas(self.cluster)
             self.check()
+            await self.cluster.until(lambda: not left_over(self.cluster), MOVED_SECONDS, step=0.5)
+            self.violations += left_over(self.cluster)
         except Failed as failed:
             self.violations.append(str(failed))
         await self.cluster.close()
