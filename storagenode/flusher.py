@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
@@ -21,7 +22,7 @@ from storagenode.log.errors import LogFull
 from storagenode.log.node_log import NodeLog
 
 FULL_PAUSE_SECONDS = 0.5
-"""Between two tries of a flush that found the disk full."""
+"""Between two tries of a flush that found the disk full, or to make the log's reserve whole."""
 
 _log = logging.getLogger(__name__)
 
@@ -93,11 +94,21 @@ class Flusher:
     async def run(self) -> None:
         """Flush until cancelled or stopped. Raises LogBroken when a flush fails for good."""
         while not self._stopping:
-            await self._wanted.wait()
+            await self._something_to_do()
             self._wanted.clear()
             await self._flush()
             await self._trim()
         self._stopped.set()
+
+    async def _something_to_do(self) -> None:
+        """While the reserve is not whole that is to try again, whether anything is written or not: growing writes are
+        refused until then, so that nobody else would bring it about."""
+        if not self._reserve_short:
+            await self._wanted.wait()
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FULL_PAUSE_SECONDS):
+                await self._wanted.wait()
 
     async def stop(self) -> None:
         """End `run` once the flush under way is done: cut short, it would leave a hole in the log, or go on in its

@@ -10,11 +10,14 @@ from typing import TypeVar
 from cluster.clock import SystemClock
 from replication.effects import HardState
 from replication.messages import Entry
-from storagenode.flusher import Flusher
+from storagenode.flusher import FULL_PAUSE_SECONDS, Flusher
 from storagenode.log.node_log import NodeLog
 from tests.simulation.simulated_disk import SimulatedDisk
+from tests.simulation.simulated_machine import SimulatedClock
+from tests.simulation.virtual_loop import run_virtual
 
 T = TypeVar("T")
+SEGMENT = 1 << 20
 
 
 class HeldExecutor:
@@ -28,6 +31,16 @@ class HeldExecutor:
         self.started.set()
         await self.let.acquire()
         self.started.clear()
+        return function()
+
+    def close(self) -> None:
+        """Nothing runs on."""
+
+
+class AtOnce:
+    """Runs blocking work where it is."""
+
+    async def run(self, function: Callable[[], T]) -> T:
         return function()
 
     def close(self) -> None:
@@ -188,3 +201,22 @@ async def test_a_log_that_takes_new_segments_on_a_roomy_disk_never_refuses() -> 
             executor.let.release()
             await settle()
     running.cancel()
+
+
+def test_the_reserve_is_made_whole_as_soon_as_there_is_room_though_nothing_is_written() -> None:
+    """Growing writes are refused without it, and where all writes grow nothing else would lead to a flush."""
+
+    async def story() -> None:
+        disk = SimulatedDisk(capacity=SEGMENT * 3 // 2)
+        log, _ = NodeLog.open(disk, "log", machine_crashed=False, segment_bytes=SEGMENT)
+        flusher = Flusher(log, AtOnce(), SimulatedClock())
+        running = asyncio.ensure_future(flusher.run())
+        await asyncio.sleep(3 * FULL_PAUSE_SECONDS)
+        assert flusher.short_of_space
+        disk.capacity = None
+        await asyncio.sleep(3 * FULL_PAUSE_SECONDS)
+        assert not flusher.short_of_space
+        assert flusher.flushes == 0
+        running.cancel()
+
+    run_virtual(story())
