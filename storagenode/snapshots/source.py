@@ -74,7 +74,7 @@ class SnapshotSource:
         self._close_idle()
         hosted = self._host.hosted(request.partition)
         meant = request.cluster_id == self._cluster_id and request.to_node == self._node
-        if hosted is None or hosted.replica.lacks_state or hosted.damage.reason or not meant:
+        if hosted is None or not meant or hosted.damage.reason or _waits_for_state(hosted):
             return _Reply(state=_Reply.NONE).SerializeToString()
         reply = await self._answer(hosted, request)
         if reply.data:
@@ -133,3 +133,8 @@ class SnapshotSource:
         if (sending := self._sending.pop(partition, None)) is not None:
             with contextlib.suppress(OSError):
                 sending.reader.close()
+
+
+def _waits_for_state(hosted: HostedReplica) -> bool:
+    """Whether it has no state to give, or needs another's itself: two that waited for each other would wait long."""
+    return hosted.replica.lacks_state or hosted.replica.wanted_snapshot is not None

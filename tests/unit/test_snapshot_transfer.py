@@ -274,6 +274,16 @@ def test_a_newer_one_does_not_disturb_the_one_under_way() -> None:
     run(story)
 
 
+def test_who_waits_for_anothers_state_has_none_to_give() -> None:
+    async def story(transfer: Transfer) -> None:
+        transfer.source.put(12)
+        transfer.source.fake.replica.wanted_snapshot = 20
+        assert not await transfer.target.installer.mend(cast(HostedReplica, transfer.target.fake), LEADER)
+        assert [reply.state for reply in transfer.wire.replies] == [Reply.NONE]
+
+    run(story)
+
+
 def test_one_that_is_replaced_just_when_it_is_asked_for_is_asked_for_again() -> None:
     """It goes between the look at what there is and the opening of its file."""
 
