@@ -80,9 +80,13 @@ def _joining(wanted: list[ReplicaPlace], membership: Membership) -> ReplicaPlace
     )
 
 
-def may_drop(replica: int, membership: Membership, ordered_version: int) -> bool:
-    """Whether a replica obeys an order to be dropped: its own log knows of no later membership, and does not name it
-    as a member in the very one that the order was made from."""
-    if membership.version == ordered_version:
-        return membership.member(replica) is None
-    return membership.version < ordered_version
+def may_drop(replica: int, held: Membership, agreed: Membership, ordered_version: int) -> bool:
+    """Whether a replica obeys an order to be dropped, which was made from what was agreed on at `ordered_version`.
+
+    `agreed`: the last membership that its own log knows to be agreed on. A later one is not overruled, nor that very
+    one if it names the replica. `held`: the one in force there. It may have lost, and nobody may come to tell: so it
+    counts only where it could still make a voter of the replica, whose copy may have been counted.
+    """
+    if agreed.version > ordered_version or (agreed.version == ordered_version and agreed.member(replica) is not None):
+        return False
+    return held.version <= ordered_version or replica not in held.replicas()

@@ -248,11 +248,12 @@ def _is_to_go(hosted: HostedReplica, partition: Partition, place: ReplicaPlace |
     was under way may have nobody left to agree on it.
     """
     replica = hosted.replica
+    held, agreed = replica.membership, replica.committed_membership
     if partition.state is PartitionState.DROPPED:
-        agreed = replica.committed_membership.version
-        return place is not None and place.replica == replica.replica and partition.membership_version >= agreed
+        version = partition.membership_version
+        return place is not None and place.replica == replica.replica and version >= agreed.version
     return any(
-        order.replica == replica.replica and may_drop(replica.replica, replica.membership, order.membership_version)
+        order.replica == replica.replica and may_drop(replica.replica, held, agreed, order.membership_version)
         for order in partition.dropping
     )
 

@@ -95,6 +95,29 @@ def test_a_log_replica_joins_as_one() -> None:
         (Membership((11, 12), 6), 5, False),
     ],
 )
-def test_an_order_to_go_is_checked_against_the_own_log(membership: Membership, ordered: int, obeys: bool) -> None:
+def test_an_order_to_go_is_checked_against_what_was_agreed_on(
+    membership: Membership, ordered: int, obeys: bool
+) -> None:
     """Whoever knows of a later membership, or is a member in the very one that the order names, stays."""
-    assert may_drop(13, membership, ordered) is obeys
+    assert may_drop(13, membership, membership, ordered) is obeys
+
+
+AGREED = Membership((11, 12), 5)
+LEARNER = Membership((11, 12), 6, (*MEMBERS[:2], Member(13, 3)))
+
+
+@pytest.mark.parametrize(
+    ("held", "ordered", "obeys"),
+    [
+        (LEARNER, 5, True),
+        (Membership((11, 12, 13), 6, old_voters=(11, 12)), 5, False),
+        (Membership((11, 12), 6, old_voters=(11, 13)), 5, False),
+        (Membership((11, 12, 13), 6, old_voters=(11, 12)), 6, True),
+        (Membership((11, 12, 13), 6, old_voters=(11, 12)), 7, True),
+    ],
+)
+def test_a_membership_that_was_not_agreed_on_keeps_a_replica_only_where_it_may_have_voted(
+    held: Membership, ordered: int, obeys: bool
+) -> None:
+    """A change of members that lost, or that nobody is left to agree on, would keep it for ever."""
+    assert may_drop(13, held, AGREED, ordered) is obeys
