@@ -13,7 +13,7 @@ SEGMENT_BYTES: Final = 256 << 10
 SCRUB_SECONDS: Final = 2.0
 """How often replicas are compared."""
 TRIMMING: Final[Mapping[str, Any]] = {
-    "log_segment_bytes": 96 << 10,
+    "log_segment_bytes": 192 << 10,
     "log_bytes_max": 960 << 10,
     "snapshot_log_bytes": 8 << 10,
     "snapshot_bytes_per_second": 4 << 20,
