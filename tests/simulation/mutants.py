@@ -26,9 +26,11 @@ from replication.replica import Replica
 from router.context import RequestContext
 from storagenode.flusher import Flusher
 from storagenode.hosted import HostedReplica
+from storagenode.links import PeerLink
 from storagenode.log.node_log import NodeLog
 from storagenode.node import StorageNode
 from storagenode.partition import Answer, Decision, Partition
+from storagenode.peers import Peers
 from storagenode.requests import Responder
 from storagenode.storage.store import WriteBatch
 from storagenode.unwritten_answers import UnwrittenAnswers
@@ -198,6 +200,33 @@ def forget_to_sync_the_vote() -> Iterator[None]:
 def skip_the_lease_wait() -> Iterator[None]:
     """A new leader serves at once."""
     with patch("replication.elections.serve_from", lambda _timing, _left, now: now):
+        yield
+
+
+@mutant({"voter restarted beside its leader": 1.0}, clients=6, think=(0.02, 0.2), pause=(3.5, 5.0))
+def one_beat_renews_every_lease() -> Iterator[None]:
+    """An answer from a node counts for all partitions that are led beside it, whatever it says of them, and a node that
+    is back is not asked whom its replicas follow."""
+
+    def answered(self: LeaderBeats, reply: BeatReply, now: float) -> tuple[int, ...]:
+        sent_at = self._sent.get(reply.sequence)
+        if sent_at is not None:
+            self.last_answer_at, self._answered, self._answered_sent_at = now, reply.sequence, sent_at
+        return ()
+
+    def confirmed_at(self: LeaderBeats, _partition: int, _epoch: int) -> float:
+        return self._answered_sent_at
+
+    def lane_changed(self: Peers, link: PeerLink) -> None:
+        for hosted in self._host.hosted_all():
+            if (peer := hosted.replica_on(link.node)) is not None:
+                hosted.replica.lane_broken(peer)
+
+    with (
+        patched(LeaderBeats, "answered", lambda _: answered),
+        patched(LeaderBeats, "confirmed_at", lambda _: confirmed_at),
+        patched(Peers, "lane_changed", lambda _: lane_changed),
+    ):
         yield
 
 

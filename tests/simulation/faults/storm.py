@@ -29,6 +29,7 @@ DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {
     "split a node from the others": 3,
     "leader cut off with a router": 2,
     "leader cut off, its voter restarted": 1,
+    "voter restarted beside its leader": 1,
     "leader cut off after handing over": 1,
     "leader hears late, then is not heard": 1,
     "voter restarted between two leaders": 1,
@@ -103,6 +104,7 @@ class Storm:
             "split a node from the others": self._split,
             "leader cut off with a router": self._leader_cut_off,
             "leader cut off, its voter restarted": self._leader_cut_off_and_voter_restarted,
+            "voter restarted beside its leader": self._voter_restarted_beside_its_leader,
             "leader cut off after handing over": self._leader_cut_off_after_handing_over,
             "leader hears late, then is not heard": self._leader_hears_late,
             "voter restarted between two leaders": self._voter_restarted_between_two,
@@ -321,6 +323,24 @@ class Storm:
             if voter.down:
                 voter.start()
             await self.last(0.5, 1.5)
+            links -= cut
+
+    async def _voter_restarted_beside_its_leader(self) -> None:
+        """The one follower that a leader can reach forgets that it follows, while the other seeks votes, and nobody
+        writes: only what beats say of each partition tells the leader, and brings the follower back."""
+        leader, links = self.leader(), self.cluster.network.weather.cut
+        if leader is None:
+            return
+        seeker, voter = self.random.sample([node for node in self.cluster.nodes if node is not leader], 2)
+        quiet = self.random.uniform(2.0, 3.0)
+        for client in self._clients:
+            client.be_quiet(quiet)
+        if await self.last(0.05, 0.1):
+            links |= (cut := {(leader.name, seeker.name), (seeker.name, leader.name)})
+            await voter.crash()
+            if voter.down:
+                voter.start()
+            await self.last(quiet, quiet + 0.5)
             links -= cut
 
     async def _leader_cut_off_after_handing_over(self) -> None:
