@@ -6,54 +6,26 @@ Starts a cluster of its own, or measures one that runs: --url URL --pids 1,2,3. 
 from __future__ import annotations
 
 import argparse
-import json
 import signal
 import sys
-import time
-import urllib.request
 import uuid
 from collections.abc import Iterable
 from contextlib import nullcontext
-from typing import Any
 
 import uvloop
 
 from bench import growth, lag, rebuild
+from bench.calls import call, prepare
 from bench.expressions import EXPRESSIONS
 from bench.load import Measured, all_of, for_seconds, run
-from bench.requests import AUTHORIZATION, DATE, WORKLOADS, Make, Requests, create_table
+from bench.requests import WORKLOADS, Make, Requests
 from bench.server import cpu_seconds, started_cluster
 from bench.transactions import TRANSACTIONS
 
 LOAD_CONNECTIONS = 16
 WARM_UP_S = 0.5
-CREATE_S = 30.0
 KINDS = {"single": WORKLOADS, "expressions": EXPRESSIONS, "transactions": TRANSACTIONS}
 ALL = WORKLOADS | EXPRESSIONS | TRANSACTIONS
-
-
-def call(endpoint: str, operation: str, body: dict[str, Any]) -> dict[str, Any]:
-    """One request, outside of any measurement."""
-    headers = {
-        "X-Amz-Target": f"DynamoDB_20120810.{operation}",
-        "Content-Type": "application/x-amz-json-1.0",
-        "Authorization": AUTHORIZATION,
-        "X-Amz-Date": DATE,
-    }
-    request = urllib.request.Request(endpoint, json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=CREATE_S) as answer:
-        content: dict[str, Any] = json.load(answer)
-    return content
-
-
-def prepare(endpoint: str, table: str) -> None:
-    """Make the table, and wait until it is there."""
-    call(endpoint, "CreateTable", create_table(table))
-    deadline = time.monotonic() + CREATE_S
-    while call(endpoint, "DescribeTable", {"TableName": table})["Table"]["TableStatus"] != "ACTIVE":
-        if time.monotonic() > deadline:
-            sys.exit("The table did not become active.")
-        time.sleep(0.1)
 
 
 async def measure(
@@ -123,6 +95,8 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=2_000_000, help="of 1 KB, that a table grows to (2000000)")
     parser.add_argument("--pending", type=int, default=100_000, help="changes a region that was away lacks (100000)")
     options = parser.parse_args()
+    if options.items <= growth.SMALL:
+        parser.error(f"--items must be more than {growth.SMALL}")
     pids = [int(pid) for pid in options.pids.split(",") if pid]
     own = ["--routers", options.routers, *(["--leaders", options.leaders] if options.leaders else [])]
     if options.workloads == "rebuild":

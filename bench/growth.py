@@ -6,86 +6,28 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
 
 import uvloop
 
+from bench.calls import call, call_raw, prepare
 from bench.load import Measured, for_seconds, run
-from bench.requests import AUTHORIZATION, DATE, PREPARED, Requests, create_table, item_of, key_of
-from bench.server import READY
+from bench.requests import PREPARED, Requests, item_of, key_of
+from bench.server import megabytes, running_cluster
 
 SMALL = 10_000
 BATCH = 25
 LOAD_CONNECTIONS = 16
 CONNECTIONS = 64
 SCAN_BESIDE_CONNECTIONS = 4
-START_SECONDS = 600.0
-STOP_SECONDS = 120.0
+SEGMENTS = 3
+"""Of the scan, of which the first is read: about what one partition of a new table holds."""
 TABLE = "grown"
-
-
-class _Cluster:
-    """`trizone up` over a data directory, which may be stopped and started again."""
-
-    def __init__(self, data: Path) -> None:
-        self._data = data
-        self._up: subprocess.Popen[str] | None = None
-        self.endpoint = ""
-
-    def start(self) -> float:
-        """Start; the seconds until it is ready."""
-        began = time.perf_counter()
-        command = [sys.executable, "-m", "trizone", "up", "--port", "0", "--data", str(self._data)]
-        self._up = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self._up.stdout is not None
-        line = next((line for line in self._up.stdout if line.startswith(READY)), None)
-        if line is None:
-            sys.exit("The cluster did not start.")
-        self.endpoint = line.removeprefix(READY).split()[0].rstrip("/")
-        return time.perf_counter() - began
-
-    def stop(self) -> float:
-        """Stop cleanly; the seconds that it took."""
-        assert self._up is not None
-        began = time.perf_counter()
-        self._up.send_signal(signal.SIGINT)
-        self._up.communicate(timeout=STOP_SECONDS)
-        return time.perf_counter() - began
-
-    def megabytes(self) -> float:
-        """Memory of all its processes: proportional set sizes, so that shared pages count once."""
-        state = json.loads((self._data / "run.json").read_text())
-        pids = [process["pid"] for process in state["processes"]]
-        return sum(_proportional(pid) for pid in pids) / 1024
-
-
-def _proportional(pid: int) -> int:
-    """Kilobytes: proc(5), smaps_rollup."""
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1])
-    return 0
-
-
-def call(endpoint: str, operation: str, body: dict[str, Any]) -> dict[str, Any]:
-    """One request and its answer."""
-    headers = {
-        "X-Amz-Target": f"DynamoDB_20120810.{operation}",
-        "Content-Type": "application/x-amz-json-1.0",
-        "Authorization": AUTHORIZATION,
-        "X-Amz-Date": DATE,
-    }
-    with urlopen(Request(endpoint, json.dumps(body).encode(), headers), timeout=60) as answer:
-        content: dict[str, Any] = json.load(answer)
-    return content
 
 
 def _loading(requests: Requests, first: int, count: int) -> Iterator[bytes]:
@@ -138,10 +80,10 @@ def _row(what: str, measured: Measured, beside: Measured | None = None) -> str:
 
 async def _scan(requests: Requests, seconds: float) -> tuple[float, float]:
     """(megabytes of items a second, seconds) of one reader that takes a segment's pages one after the other."""
-    body: dict[str, Any] = {"TableName": requests.table, "Segment": 0, "TotalSegments": 3}
+    body: dict[str, Any] = {"TableName": requests.table, "Segment": 0, "TotalSegments": SEGMENTS}
     taken, began = 0, time.perf_counter()
     while time.perf_counter() - began < seconds:
-        answer = await asyncio.to_thread(_page, requests.endpoint, body)
+        answer = await asyncio.to_thread(call_raw, requests.endpoint, "Scan", body)
         taken += len(answer)
         key_at = answer.rfind(b'"LastEvaluatedKey"')
         if key_at < 0:
@@ -149,18 +91,6 @@ async def _scan(requests: Requests, seconds: float) -> tuple[float, float]:
         body["ExclusiveStartKey"] = json.loads(b"{" + answer[key_at:])["LastEvaluatedKey"]
     took = time.perf_counter() - began
     return taken / 1e6 / took, took
-
-
-def _page(endpoint: str, body: dict[str, Any]) -> bytes:
-    headers = {
-        "X-Amz-Target": "DynamoDB_20120810.Scan",
-        "Content-Type": "application/x-amz-json-1.0",
-        "Authorization": AUTHORIZATION,
-        "X-Amz-Date": DATE,
-    }
-    with urlopen(Request(endpoint, json.dumps(body).encode(), headers), timeout=60) as answer:
-        content: bytes = answer.read()
-    return content
 
 
 async def _grow(requests: Requests, items: int, seconds: float) -> None:
@@ -190,22 +120,21 @@ async def _scan_beside_reads(requests: Requests, items: int, seconds: float) -> 
 
 
 def growth(items: int, seconds: float) -> None:
-    """Measure a small table, grow it, and measure again; prints a table."""
+    """Measure a small table, grow it, measure it again, and start the cluster anew; prints a table."""
     with tempfile.TemporaryDirectory(prefix="trizone-growth-") as folder:
-        cluster = _Cluster(Path(folder, "data"))
-        started = cluster.start()
-        print(f"An empty cluster is ready after {started:.1f} s and takes {cluster.megabytes():.0f} MB.", flush=True)
-        try:
-            call(cluster.endpoint, "CreateTable", create_table(TABLE))
-            while call(cluster.endpoint, "DescribeTable", {"TableName": TABLE})["Table"]["TableStatus"] != "ACTIVE":
-                time.sleep(0.1)
-            uvloop.run(_grow(Requests(cluster.endpoint, TABLE), items, seconds))
-            uvloop.run(_scan_beside_reads(Requests(cluster.endpoint, TABLE), items, seconds))
-            stopped = cluster.stop()
-            started = cluster.start()
-            found = call(cluster.endpoint, "GetItem", {"TableName": TABLE, "Key": key_of(items - 1)})
-            print(
-                f"Stopped in {stopped:.1f} s; ready again after {started:.1f} s{'' if 'Item' in found else ', EMPTY'}."
-            )
-        finally:
-            cluster.stop()
+        data = Path(folder, "data")
+        began = time.perf_counter()
+        with running_cluster(data) as (address, pids):
+            started = time.perf_counter() - began
+            print(f"An empty cluster is ready after {started:.1f} s and takes {megabytes(pids):.0f} MB.", flush=True)
+            requests = Requests(address.rstrip("/"), TABLE)
+            prepare(requests.endpoint, TABLE)
+            uvloop.run(_grow(requests, items, seconds))
+            uvloop.run(_scan_beside_reads(requests, items, seconds))
+            began = time.perf_counter()
+        stopped, began = time.perf_counter() - began, time.perf_counter()
+        with running_cluster(data) as (address, _):
+            started = time.perf_counter() - began
+            if "Item" not in call(address, "GetItem", {"TableName": TABLE, "Key": key_of(items - 1)}):
+                sys.exit("The last item is not there after the new start.")
+            print(f"Stopped in {stopped:.1f} s; ready again after {started:.1f} s.")

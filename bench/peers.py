@@ -24,7 +24,8 @@ from pathlib import Path
 
 import uvloop
 
-from bench.__main__ import LOAD_CONNECTIONS, measure, prepare
+from bench.__main__ import LOAD_CONNECTIONS, measure
+from bench.calls import prepare
 from bench.comparison import COMPARISON
 from bench.load import all_of, run
 from bench.requests import Requests
