@@ -110,7 +110,7 @@ class Lane:
         self._replied = replied
         self._broken: Callable[[Lane], None] | None = broken
         self._wake = asyncio.Event()
-        self._writes: set[int] = set()  # the ids of the gathered writes that were sent last
+        self._writes: list[int] = []  # ids of gathered writes that were sent; the last of them may be unanswered
         self._writes_sent_at = 0.0
         self._last_id = 0
         self._stream: Stream | None = None
@@ -129,9 +129,11 @@ class Lane:
 
     def answered(self) -> None:
         """Requests are gone from `unanswered`: if they were the last writes, send those that gathered."""
-        if self._writes:
-            self._writes.intersection_update(self.unanswered)
-            if not self._writes:
+        writes = self._writes
+        if writes:
+            while writes and writes[-1] not in self.unanswered:  # each is looked at once, however many reads there are
+                writes.pop()
+            if not writes:
                 self._release()
 
     def look_after(self, now: float) -> None:
@@ -246,6 +248,6 @@ class Lane:
         self._last_id = id_ - 1
         self.unanswered.update(zip(range(first, id_), requests, strict=True))
         if writes:
-            self._writes.update(writes)
+            self._writes += writes
             self._writes_sent_at = now
         return [message]

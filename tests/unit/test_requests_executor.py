@@ -116,19 +116,8 @@ async def test_what_arrives_during_a_send_goes_out_together(make: Make) -> None:
     assert len(world.nodes[1].batches) <= 2
 
 
-class Kept:
-    """A node that answers writes when it is told to."""
-
-    def __init__(self) -> None:
-        self.open = False
-
-    def __call__(self, request: storage_pb2.Request) -> storage_pb2.Reply | None:
-        if request.HasField("get"):
-            return storage_pb2.Reply(item=storage_pb2.ItemReply())
-        return written(request) if self.open else None
-
-
-async def test_writes_gather_while_those_before_them_are_unanswered(make: Make) -> None:
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+async def test_writes_gather_while_those_before_them_are_unanswered(make: Make, order: tuple[int, int]) -> None:
     kept: list[storage_pb2.Request] = []
 
     def keep(request: storage_pb2.Request) -> storage_pb2.Reply | None:
@@ -144,17 +133,20 @@ async def test_writes_gather_while_those_before_them_are_unanswered(make: Make) 
         await settle()
     assert [request.operation_id for request in kept] == [1, 2]
     world.nodes[1].answer = written
-    await world.nodes[1].reply_late(kept[0], written(kept[0]))
+    await world.nodes[1].reply_late(kept[order[0]], written(kept[order[0]]))
     await settle()
     assert [len(batch.requests) for batch in world.nodes[1].batches] == [2]  # one of them is still unanswered
-    await world.nodes[1].reply_late(kept[1], written(kept[1]))
+    await world.nodes[1].reply_late(kept[order[1]], written(kept[order[1]]))
     await settle()
     assert [len(batch.requests) for batch in world.nodes[1].batches] == [2, 3]
     assert len(world.results) == 5
 
 
 async def test_reads_and_other_nodes_do_not_wait_for_writes(make: Make) -> None:
-    world = make(n1=Kept())
+    def answer(request: storage_pb2.Request) -> storage_pb2.Reply | None:
+        return storage_pb2.Reply(item=storage_pb2.ItemReply()) if request.HasField("get") else None
+
+    world = make(n1=answer)
     world.put(ZERO)
     await settle()
     world.put(ZERO)
