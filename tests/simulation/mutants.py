@@ -208,14 +208,13 @@ def one_beat_renews_every_lease() -> Iterator[None]:
     """An answer from a node counts for all partitions that are led beside it, whatever it says of them, and a node that
     is back is not asked whom its replicas follow."""
 
-    def answered(self: LeaderBeats, reply: BeatReply, now: float) -> tuple[int, ...]:
-        sent_at = self._sent.get(reply.sequence)
-        if sent_at is not None:
-            self.last_answer_at, self._answered, self._answered_sent_at = now, reply.sequence, sent_at
-        return ()
+    def make(original: Any) -> Any:
+        def answered(self: LeaderBeats, reply: BeatReply, now: float) -> tuple[int, ...]:
+            original(self, reply, now)
+            self._refused = {}
+            return ()
 
-    def confirmed_at(self: LeaderBeats, _partition: int, _epoch: int) -> float:
-        return self._answered_sent_at
+        return answered
 
     def lane_changed(self: Peers, link: PeerLink) -> None:
         for hosted in self._host.hosted_all():
@@ -223,8 +222,7 @@ def one_beat_renews_every_lease() -> Iterator[None]:
                 hosted.replica.lane_broken(peer)
 
     with (
-        patched(LeaderBeats, "answered", lambda _: answered),
-        patched(LeaderBeats, "confirmed_at", lambda _: confirmed_at),
+        patched(LeaderBeats, "answered", make),
         patched(Peers, "lane_changed", lambda _: lane_changed),
     ):
         yield
