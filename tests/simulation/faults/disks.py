@@ -11,8 +11,11 @@ from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from cluster.topology import PartitionState
+from storagenode.hosted import HostedReplica
 from storagenode.storage import layout
 from storagenode.storage.lmdb_store import LmdbStore
+from tests.simulation.checkers.replicas import replicas_of, topology_of
 
 if TYPE_CHECKING:
     from tests.simulation.cluster import NodeMember
@@ -104,6 +107,8 @@ async def witness_forgets(storm: Storm) -> None:
 async def flipped_bit_in_a_snapshot(storm: Storm) -> None:
     """A bit of a snapshot turns over while nobody looks; then its node needs it."""
     node = unlucky_node(storm)
+    if node is None:
+        return
     names = [name for name in node.disk.files() if "/snapshots/" in name]
     if not names:
         return
@@ -117,6 +122,8 @@ async def flipped_bit_in_a_snapshot(storm: Storm) -> None:
 async def flipped_bit_in_a_row(storm: Storm) -> None:
     """A bit of an item's row turns over, in the store of a replica that goes on running."""
     node = unlucky_node(storm)
+    if node is None:
+        return
     stores = [hosted.store for hosted in node.hosted_all() if isinstance(hosted.store, LmdbStore)]
     if not stores:
         return
@@ -132,9 +139,25 @@ async def flipped_bit_in_a_row(storm: Storm) -> None:
         writing.put(key, bytes(value))
 
 
-def unlucky_node(storm: Storm) -> NodeMember:
-    """A node of the one zone whose disks may lose something for good."""
+def unlucky_node(storm: Storm) -> NodeMember | None:
+    """A node of the one zone whose disks may lose something for good; None while a majority of some partition may be
+    there. Replicas come to a zone that has one already when their own has no node left for as long as it takes."""
+    if any(_is_at_risk(storm, partition, members) for partition, members in replicas_of(storm.cluster).items()):
+        return None
     return storm.random.choice([node for node in storm.cluster.nodes if node.zone == storm.unlucky_zone])
+
+
+def _is_at_risk(storm: Storm, partition: int, members: list[HostedReplica]) -> bool:
+    """Whether the zone's voters, lost ones included, are half of those that have to agree, or more."""
+    record = topology_of(storm.cluster).partition(partition)
+    if record is None or record.state is not PartitionState.ACTIVE:
+        return False
+    places = {place.replica: place.zone for place in record.replicas}
+    newest = max((hosted.replica.membership for hosted in members), key=lambda membership: membership.version)
+    return any(
+        2 * sum(places.get(voter, storm.unlucky_zone) == storm.unlucky_zone for voter in voters) >= len(voters) > 0
+        for voters in newest.sets()
+    )
 
 
 KINDS: Final[dict[str, Callable[[Storm], Coroutine[Any, Any, None]]]] = {

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 async def wiped_disk(storm: Storm) -> None:
     """A machine gets a new disk: it is a new node in the place of the old one."""
     node = unlucky_node(storm)
+    if node is None:
+        return
     await node.crash(power_lost=True)
     if node.down:
         node.lose_disk()
@@ -29,6 +31,8 @@ async def flipped_bit_in_the_log(storm: Storm) -> None:
     """A bit of a log's segment turns over. Its node finds it at its next start, or the scrub does before; if it cannot
     start any more, its operator does what it says: it gets an empty folder."""
     node = unlucky_node(storm)
+    if node is None:
+        return
     segments = [name for name in node.disk.files() if name.endswith(".segment")]
     if not segments:
         return
