@@ -29,6 +29,7 @@ DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {
     "split a node from the others": 3,
     "leader cut off with a router": 2,
     "leader cut off, its voter restarted": 1,
+    "voter restarted beside its leader": 1,
     "leader cut off after handing over": 1,
     "leader hears late, then is not heard": 1,
     "voter restarted between two leaders": 1,
