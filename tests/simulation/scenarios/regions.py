@@ -280,7 +280,7 @@ class _Regions:
             for reader in self._readers.values():
                 await reader.drain(20)
         # Last of all: leaders go on to write how far their clocks are while there are tombstones.
-        await self._settled(SERVES_AGAIN_SECONDS, self.clusters)
+        await self._settled(AT_REST_SECONDS, self.clusters)
         self._ended = asyncio.get_running_loop().time()
 
     def _indexes_are_right(self) -> bool:
@@ -331,3 +331,5 @@ def _shape(random: Random) -> Shape:
         # A region that dies again and again begins many segments: the bound is for more than the storm's.
         settings |= {**TRIMMING, "log_bytes_max": LOG_BYTES_MAX, "log_keep_seconds": random.choice((0.5, 5.0))}
     return Shape(partitions=random.choice((1, 2, 3)), settings=settings)
+AT_REST_SECONDS = 30.0
+"""Within so long after that there is a moment at which nobody in any region writes: tombstones have gone by then."""
