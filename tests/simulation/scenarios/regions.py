@@ -60,6 +60,8 @@ REGIONS: Final = ("us-east-1", "eu-west-1", "sa-east-1")
 JOINED_SECONDS: Final = 30.0
 ALIKE_SECONDS: Final = 60.0
 """Within so long after healing all regions hold the same: a call that nobody answers takes 20 s to be given up."""
+AT_REST_SECONDS = 30.0
+"""Within so long after that there is a moment at which nobody in any region writes: tombstones have gone by then."""
 BEFORE_JOINING: Final = 3
 """So many items are there before the table gets its replicas."""
 LOG_BYTES_MAX: Final = 16 << 20
@@ -331,5 +333,3 @@ def _shape(random: Random) -> Shape:
         # A region that dies again and again begins many segments: the bound is for more than the storm's.
         settings |= {**TRIMMING, "log_bytes_max": LOG_BYTES_MAX, "log_keep_seconds": random.choice((0.5, 5.0))}
     return Shape(partitions=random.choice((1, 2, 3)), settings=settings)
-AT_REST_SECONDS = 30.0
-"""Within so long after that there is a moment at which nobody in any region writes: tombstones have gone by then."""
