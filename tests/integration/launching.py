@@ -48,6 +48,7 @@ class Up:
         self.process = subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.lines: list[str] = []
         self._news: queue.Queue[str | None] = queue.Queue()
+        self._passed_over: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -59,7 +60,11 @@ class Up:
         self._news.put(None)
 
     def line_with(self, text: str, timeout: float = START_S) -> str:
-        """The next line that holds `text`. Fails the test when the output ends or `timeout` seconds pass before."""
+        """The first line that holds `text` and was not asked for before: processes print in any order. Fails the test
+        when the output ends or `timeout` seconds pass before."""
+        if (line := next((line for line in self._passed_over if text in line), None)) is not None:
+            self._passed_over.remove(line)
+            return line
         deadline = time.monotonic() + timeout
         while True:
             try:
@@ -69,6 +74,7 @@ class Up:
             assert line is not None, f"no line with {text!r} in {self.lines}"
             if text in line:
                 return line
+            self._passed_over.append(line)
 
     def endpoint(self) -> str:
         """The endpoint, once the cluster is ready."""
