@@ -44,6 +44,21 @@ class Project:
         """What `docker compose …` prints."""
         return docker("compose", "--file", self._file, *arguments)
 
+    def remove_containers(self) -> None:
+        """Stop and remove every container, and keep the volumes: `docker compose down` but for the network, which the
+        engine may hold on to when a container was taken off it before (moby/moby#42119)."""
+        self("rm", "--stop", "--force")
+        assert not self.containers()
+
+    def end(self) -> None:
+        """Remove containers and volumes, and the network unless the engine holds on to it."""
+        try:
+            self("down", "--volumes", "--remove-orphans")
+        except AssertionError as error:
+            if "has active endpoints" not in str(error):
+                raise
+        assert not self.containers()
+
     def containers(self, service: str = "") -> list[dict[str, Any]]:
         """What the engine knows of the service's containers, or of all, in the order of their numbers."""
         ids = self("ps", "--all", "--quiet", *([service] if service else [])).split()

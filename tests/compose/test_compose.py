@@ -40,11 +40,11 @@ FIRST_WRITE_S = 90
 def project() -> Iterator[Project]:
     """The cluster; it leaves nothing behind."""
     project = Project("deploy/compose.yaml")
-    project("down", "--volumes", "--remove-orphans")
+    project.end()
     try:
         yield project
     finally:
-        project("down", "--volumes", "--remove-orphans")
+        project.end()
 
 
 @pytest.fixture(scope="module")
@@ -248,7 +248,7 @@ def test_a_rolling_restart_is_clean(client: Any, project: Project, ledger: Ledge
 def test_data_outlives_the_containers(client: Any, project: Project) -> None:
     with Ledger(client) as ledger:
         _goes_on(ledger)
-    project("down")
+    project.remove_containers()
     project("up", "--detach", "--wait", "--wait-timeout", "120")
     eventually(lambda: not ledger.lost(client))
     assert _nodes_live(project) == 6

@@ -24,12 +24,12 @@ pytestmark = [
 def project(request: pytest.FixtureRequest) -> Iterator[Project]:
     """The compose file that the test names, up; it leaves nothing behind."""
     project = Project(f"deploy/compose.{request.param}.yaml")
-    project("down", "--volumes", "--remove-orphans")
+    project.end()
     try:
         project("up", "--build", "--detach", "--wait", "--wait-timeout", "180")
         yield project
     finally:
-        project("down", "--volumes", "--remove-orphans")
+        project.end()
 
 
 def _client(project: Project, router: str, port: int, region: str = "us-east-1") -> Any:
