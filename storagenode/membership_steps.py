@@ -59,17 +59,38 @@ def next_step(record: Partition, membership: Membership, progress: Progress) -> 
         return RemoveLearner(unwanted[0])
     if (joining := _joining(list(wanted.values()), membership)) is not None:
         return AddLearner(Member(joining.replica, joining.node, joining.log_only))
+    if (staying := _without_unknown(record, membership)) is not None:
+        ready = [replica for replica in membership.learners if progress.is_ready(replica)]
+        return _towards((*staying, *ready), membership, progress)
     if set(wanted) == set(membership.voters) or any(membership.member(replica) is None for replica in wanted):
         return None
     if any(membership.is_log_only(replica) for replica in wanted) and all(place.log_only for place in wanted.values()):
         return None
     if not all(progress.is_ready(replica) for replica in wanted if replica not in membership.voters):
         return None
-    if progress.leader not in wanted:
-        heirs = [replica for replica in membership.full_voters if replica in wanted and progress.is_ready(replica)]
+    return _towards(tuple(wanted), membership, progress)
+
+
+def _towards(voters: tuple[int, ...], membership: Membership, progress: Progress) -> Step:
+    """These voters, led by one of them if one can."""
+    if progress.leader not in voters:
+        heirs = [replica for replica in membership.full_voters if replica in voters and progress.is_ready(replica)]
         if heirs:
             return LetLead(max(heirs, key=progress.match_of))
-    return Promote(tuple(wanted))
+    return Promote(voters)
+
+
+def _without_unknown(record: Partition, membership: Membership) -> list[int] | None:
+    """The voters but one that the record does not even name, and whose node is to hold another replica: it was given up
+    before auto-admin heard that it had come to vote, and nothing goes on while it is a member. None: there is none, or
+    only log replicas would be left."""
+    awaited = {place.node for place in record.wanted_voters if membership.member(place.replica) is None}
+    for voter in membership.voters:
+        member = membership.member(voter)
+        if record.replica(voter) is None and member is not None and member.node in awaited:
+            staying = [each for each in membership.voters if each != voter]
+            return staying if any(each in membership.full_voters for each in staying) else None
+    return None
 
 
 def _joining(wanted: list[ReplicaPlace], membership: Membership) -> ReplicaPlace | None:

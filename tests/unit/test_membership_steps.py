@@ -74,6 +74,32 @@ def test_a_node_holds_one_member_at_a_time() -> None:
     assert step(record, FOUNDED) is None
 
 
+UNKNOWN_VOTER = replace(FOUNDED, version=5, voters=(11, 12, 19), members=(*MEMBERS[:2], Member(19, 4, log_only=True)))
+CROWDED = replace(MOVING, leaving=(12,), replicas=(*PLACES, replace(NEW, log_only=True)))
+"""The record wants 20 on the node of 19, which it gave up before it heard that 19 votes."""
+
+
+def test_a_voter_that_the_record_does_not_name_makes_way_for_the_one_that_is_to_come_to_its_node() -> None:
+    joined = replace(UNKNOWN_VOTER, version=6, members=(*UNKNOWN_VOTER.members, MEMBERS[2]))
+    assert step(CROWDED, UNKNOWN_VOTER) == AddLearner(MEMBERS[2])
+    assert step(CROWDED, joined) == Promote((11, 12, 13))
+    assert step(CROWDED, joined, silent=(13,)) == Promote((11, 12))
+    after = replace(joined, version=8, voters=(11, 12, 13), members=MEMBERS)
+    assert step(CROWDED, after) == AddLearner(Member(20, 4, log_only=True))
+
+
+def test_such_a_voter_lets_another_lead_first() -> None:
+    leading = replace(UNKNOWN_VOTER, members=(*MEMBERS[:2], Member(19, 4)))
+    record = replace(CROWDED, replicas=(*PLACES[:2], NEW), leaving=())
+    assert step(record, leading, leader=19, matches={11: 4990}) == LetLead(12)
+
+
+def test_such_a_voter_stays_where_only_log_replicas_would_be_left() -> None:
+    logs = tuple(Member(member.replica, member.node, log_only=True) for member in MEMBERS[:2])
+    record = replace(CROWDED, replicas=(*PLACES[:2], NEW), leaving=())
+    assert step(record, replace(UNKNOWN_VOTER, members=(*logs, Member(19, 4)))) is None
+
+
 def test_a_log_replica_joins_as_one() -> None:
     """And never are log replicas alone to vote."""
     record = replace(MOVING, replicas=(*PLACES, replace(NEW, log_only=True)))
