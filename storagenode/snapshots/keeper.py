@@ -184,8 +184,9 @@ class SnapshotKeeper:
         return None
 
     def _may_try(self, partition: int, now: float) -> bool:
-        """Whether it is not too soon after a failure; a follower that waits for the snapshot is not kept for long."""
-        sooner = RETRY_SECONDS - RETRY_WANTED_SECONDS if partition in self._wanted else 0.0
+        """Whether it is not too soon after a failure. A follower that waits for the snapshot is not kept for long, nor
+        are clients that a log beyond its bound keeps from writing."""
+        sooner = RETRY_SECONDS - RETRY_WANTED_SECONDS if partition in self._wanted or self.hurries() else 0.0
         return self._not_before.get(partition, now) - sooner <= now
 
     def _rests_on_damage(self, hosted: HostedReplica) -> bool:

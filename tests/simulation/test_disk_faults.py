@@ -205,3 +205,33 @@ def test_a_damaged_snapshot_is_none_after_a_power_cut() -> None:
         made.check()
 
     run(17, story, in_memory=True)
+
+
+def test_a_log_beyond_its_bound_is_trimmed_soon_after_snapshots_can_be_written_again() -> None:
+    """Growing writes are refused until then."""
+
+    async def story(made: SnapshotCluster) -> None:
+        await made.start()
+        name = leader(made)
+        member = made.node(name)
+
+        def fault(operation: str, path: str) -> OSError | None:
+            refused = operation == "write" and "snapshots" in path
+            return OSError(errno.ENOSPC, "no room for snapshots") if refused else None
+
+        member.disk.fault = fault
+        assert member.node is not None
+        for _ in range(40):
+            if member.node.short_of_space:
+                break
+            await made.write(50)
+        assert member.node.short_of_space
+        assert leader(made) == name
+        member.disk.fault = None
+        assert await made.cluster.until(lambda: member.node is not None and not member.node.short_of_space, 5.0)
+        assert await made.put(40)
+        await made.settle()
+        made.check()
+        await made.check_items()
+
+    run(19, story, expected_errors=("no snapshot of partition",))
