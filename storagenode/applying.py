@@ -29,7 +29,7 @@ from storagenode.regional_commands import (
     TombstonesCommand,
 )
 from storagenode.storage import layout
-from storagenode.storage.store import SCHEMA, Applied, OperationIdRow, Store, WriteBatch
+from storagenode.storage.store import SCHEMA, Applied, OperationIdRow, Store, StoreBroken, WriteBatch
 from storagenode.transaction_commands import FinishCommand, OnCommit, PrepareCommand, TransactCommand
 from storagenode.transaction_marks import Mark, Marks, MarksTaken
 from storagenode.transaction_tokens import TokensTaken
@@ -171,24 +171,34 @@ class Taken:
         changes.append((position, number, row))
 
     def _before(self, key: bytes) -> bytes:
-        """The item's stored bytes as they are with what was taken so far, empty if there is none."""
-        stored = self.batch.items[key] if key in self.batch.items else self._store.get(key)
-        return stored or b""
+        """The item's stored bytes as they are with what was taken so far, empty if there is none. Raises StoreBroken
+        if they are damaged: nothing may be derived from them."""
+        if key in self.batch.items:
+            return self.batch.items[key] or b""
+        stored = self._store.get(key)
+        if stored is None:
+            return b""
+        try:
+            codec.verify(key, stored)
+        except codec.CorruptItem as error:
+            raise StoreBroken(f"an item that a write replaces is damaged: {error}") from error
+        return stored
 
     def _write(self, key: bytes, written: bytes, old_size: int, position: int, taken: int = 0) -> None:
         """Add an item's new state: stored bytes, or a tombstone. `taken`: the clock's stamp if another region made
         it."""
-        if self.readers.follows or self.expiry is not None:
+        before = b""
+        if self.readers.follows or self.expiry is not None or self.local is not None:
             before = self._before(key)
-            if self.readers.follows:
-                self._change(position, encode_change(key, before, written, taken))
-            if self.expiry is not None:
-                self.expiry.moved(self.batch, key, before, written)
+        if self.readers.follows:
+            self._change(position, encode_change(key, before, written, taken))
+        if self.expiry is not None:
+            self.expiry.moved(self.batch, key, before, written)
         header = codec.header_of(written)
         gone = bool(header.flags & codec.TOMBSTONE)
         stored = None if gone else written
         if self.local is not None:
-            self._indexes = self.local.take(self.batch, self._store, self._indexes, key, stored)
+            self._indexes = self.local.take(self.batch, self._store, self._indexes, key, before, stored)
         self.batch.items[key] = stored
         if self._is_global:
             self.batch.rows[layout.tombstone_key(key)] = written if gone else None

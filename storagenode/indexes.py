@@ -17,7 +17,7 @@ from dynamo.keys import HASH_SIZE
 from dynamo.table import Index, Table
 from dynamo.values import load
 from storagenode.storage import layout
-from storagenode.storage.store import IndexCount, Store, StoreBroken, WriteBatch
+from storagenode.storage.store import IndexCount, Store, WriteBatch
 
 
 class Indexed(NamedTuple):
@@ -57,14 +57,19 @@ class LocalIndexes(IndexEntries):
     # --- apply ---
 
     def take(
-        self, batch: WriteBatch, store: Store, counts: tuple[IndexCount, ...], key: bytes, stored: bytes | None
+        self,
+        batch: WriteBatch,
+        store: Store,
+        counts: tuple[IndexCount, ...],
+        key: bytes,
+        replaced: bytes,
+        stored: bytes | None,
     ) -> tuple[IndexCount, ...]:
         """Add to `batch` what putting `stored` at `key` (None: taking it out) changes; the counts after it.
 
-        To be called before `batch.items` gets the item. Raises StoreBroken if the item that was there is damaged.
+        `replaced`: the stored bytes that were there, empty if there were none, and verified.
         """
-        before = self.of_stored(key, _before(batch, store, key))
-        after = self.of_stored(key, stored)
+        before, after = self.of_stored(key, replaced or None), self.of_stored(key, stored)
         hash_ = key[:HASH_SIZE]
         size = batch.collections.get(hash_)
         batch.collections[hash_] = (store.collection_size(hash_) if size is None else size) + after.size - before.size
@@ -117,15 +122,3 @@ def _move(
         batch.index_entries[key] = stored
     growth = (0 if new is None else new.size) - (0 if old is None else old.size)
     return IndexCount(count.items + (new is not None) - (old is not None), count.size + growth)
-
-
-def _before(batch: WriteBatch, store: Store, key: bytes) -> bytes | None:
-    if key in batch.items:
-        return batch.items[key]
-    stored = store.get(key)
-    if stored is not None:
-        try:
-            codec.verify(key, stored)
-        except codec.CorruptItem as error:
-            raise StoreBroken(f"an item that a write replaces is damaged: {error}") from error
-    return stored
