@@ -241,7 +241,7 @@ def check_settings(settings: Settings) -> None:
 
 
 def _check_log_segments(size: int) -> None:
-    """A file of the log consists of whole blocks, and no entry may be larger than half of it."""
+    """A file of the log consists of whole blocks. What fits into none gets a larger file, which is not used again."""
     if size < LOG_SEGMENT_BYTES_MIN or size % LOG_BLOCK_BYTES:
         raise SettingsError(
             f"log_segment_bytes must be at least {LOG_SEGMENT_BYTES_MIN} and a multiple of {LOG_BLOCK_BYTES}."

@@ -171,8 +171,6 @@ class NodeLog:
             self.append_entries(partition, entries[:half])
             self.append_entries(partition, entries[half:])
             return
-        if len(data) > self._segment_bytes // 2:
-            raise ValueError(f"an entry of {len(data)} bytes is too large for the log")
         opened.last = entries[-1].position
         self._waiting.add(data, (partition, entries))
 
@@ -369,7 +367,7 @@ class NodeLog:
     @property
     def size(self) -> int:
         """Bytes that the log takes on the disk, spares included."""
-        return (len(self._segments.numbers) + self._segments.spares) * self._segment_bytes
+        return self._segments.size
 
     def fill_reserve(self) -> None:
         """Try to allocate what the reserve lacks; blocks. Look at `low_on_space` for the outcome."""
@@ -404,10 +402,10 @@ class NodeLog:
     def _roll(self, length: int) -> None:
         """Go on in a new segment, which begins with the state of every partition, for at least `length` bytes more."""
         checkpoint = self._index.checkpoint()
-        if align(FRAME_HEADER_BYTES + len(checkpoint)) + FRAME_HEADER_BYTES + length > self._segment_bytes:
-            raise ValueError(f"{length} bytes do not fit into a segment of {self._segment_bytes}")
         number = self._segment + 1
-        file = self._segments.create(number)
+        file = self._segments.create(
+            number, align(align(FRAME_HEADER_BYTES + len(checkpoint)) + FRAME_HEADER_BYTES + length)
+        )
         before = (self._segment, self._end, self._capacity)
         self._segment, self._end, self._capacity = number, 0, file.size()
         try:

@@ -1,4 +1,7 @@
-"""The files of the log: preallocated segments, numbered without gaps, and spares that will become the next ones."""
+"""The files of the log: preallocated segments, numbered without gaps, and spares that will become the next ones.
+
+All have one size, but for a segment that was made for a batch larger than that: it is no spare afterwards.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +44,13 @@ class Segments:
         self._spares = sorted(
             int(name.removesuffix(_SPARE_SUFFIX), 16) for name in names if name.endswith(_SPARE_SUFFIX)
         )
+        self._sizes = {number: self.file(number).size() for number in self.numbers}
+
+    @property
+    def size(self) -> int:
+        """Bytes on the disk, spares included."""
+        sizes = [max(self._segment_bytes, self._sizes.get(number, 0)) for number in tuple(self.numbers)]
+        return sum(sizes) + len(self._spares) * self._segment_bytes
 
     @property
     def spares(self) -> int:
@@ -59,8 +69,9 @@ class Segments:
                 self._files[number] = self._disk.open(self._segment_path(number))
             return self._files[number]
 
-    def create(self, number: int) -> File:
-        """The file for a new segment, allocated in full, its name durable. Safe to repeat after an error.
+    def create(self, number: int, least: int = 0) -> File:
+        """The file for a new segment, allocated in full, its name durable; larger than others if it is to hold `least`
+        bytes and they cannot. Safe to repeat after an error.
 
         Raises OSError (ENOSPC) if there is neither a spare nor room for a new file.
         """
@@ -72,19 +83,22 @@ class Segments:
             self.numbers.append(number)
         self._disk.sync_directory(self._directory)
         file = self.file(number)
-        if file.size() < self._segment_bytes:
-            file.allocate(self._segment_bytes)
+        if file.size() < max(self._segment_bytes, least):
+            file.allocate(max(self._segment_bytes, least))
+        self._sizes[number] = file.size()
         return file
 
     def recycle(self, number: int) -> None:
-        """Make a spare of a segment that holds nothing any more: the oldest or the newest. Enough spares: remove it."""
+        """Make a spare of a segment that holds nothing any more: the oldest or the newest. Enough spares, or
+        larger than these: remove it."""
         with self._lock:
             file = self._files.pop(number, None)
             if file is not None:
                 file.close()
         if self._disk.exists(self._summary_path(number)):
             self._disk.remove(self._summary_path(number))
-        if len(self._spares) < self._reserve + SPARES_KEPT:
+        is_larger = self._sizes.pop(number, 0) > self._segment_bytes
+        if len(self._spares) < self._reserve + SPARES_KEPT and not is_larger:
             spare = self._unused_spare()
             self._disk.rename(self._segment_path(number), self._spare_path(spare))
             self._spares.append(spare)

@@ -41,6 +41,18 @@ def test_an_item_comes_back() -> None:
         assert answer["Item"] == {"id": {"S": "a"}, "n": {"N": "1.5"}}
 
 
+def test_the_largest_transaction_fits_into_one_partition() -> None:
+    """4 MB, which is one entry of the log, and more than a segment of it takes here."""
+    with Cluster() as cluster:
+        client = cluster.client()
+        name = create_table(client)
+        items = [{"id": {"S": str(number)}, "text": {"S": "x" * 409_000}} for number in range(10)]
+        client.transact_write_items(TransactItems=[{"Put": {"TableName": name, "Item": item}} for item in items])
+        client.put_item(TableName=name, Item={"id": {"S": "next"}})
+        for item in items:
+            assert client.get_item(TableName=name, Key={"id": item["id"]}, ConsistentRead=True)["Item"] == item
+
+
 async def test_one_of_three_auto_admins_may_be_stopped(tmp_path: Path) -> None:
     async with Services("us-east-1", tmp_path, auto_admins=3) as services:
         first = services.auto_admin

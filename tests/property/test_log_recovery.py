@@ -29,6 +29,8 @@ from storagenode.log.records import (
 from tests.simulation.simulated_disk import SimulatedDisk
 
 SEGMENT = 32 * 1024
+LARGE_EVERY = 31
+"""Entries at such positions fit into no usual segment."""
 PARTITIONS = (1, 2, 3)
 
 seeds = st.integers(0, 2**64 - 1)
@@ -176,6 +178,8 @@ class User:
     def _entry(self, position: int, size: int) -> Entry:
         if self.random.random() < 0.03:
             return Entry(self.epoch, position, self.random.randbytes(30), MEMBERSHIP_ENTRY)
+        if position % LARGE_EVERY == 0:
+            size = 2 * SEGMENT
         return Entry(self.epoch, position, self.random.randbytes(size), position % 2)
 
     def _append_entries(self, partition: int) -> None:

@@ -260,14 +260,6 @@ def test_a_large_backlog_is_cut_into_batches(disk: SimulatedDisk, log: NodeLog) 
     assert open_log(disk)[0].read(P, 1, 1 << 30) == entries(1, 300, size=1000)
 
 
-def test_an_entry_that_fits_into_no_segment_is_refused(log: NodeLog) -> None:
-    with pytest.raises(ValueError, match="too large"):
-        log.append_entries(P, (Entry(1, 1, bytes(SEGMENT)),))
-    log.append_entries(P, (Entry(1, 1, bytes(SEGMENT // 2 - 100)),))
-    flush(log)
-    assert len(log.read(P, 1, 1)) == 1
-
-
 def test_a_flipped_bit_in_a_durable_batch_is_found_at_the_start(disk: SimulatedDisk, log: NodeLog) -> None:
     for position in range(1, 6):
         log.append_entries(P, entries(position, 1))
