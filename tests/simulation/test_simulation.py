@@ -1,21 +1,23 @@
-"""The main scenario over its first seeds. A failure prints its seed; `make sim SEED=… SEEDS=1` plays it again."""
+"""The main scenario over seeds that failed before, and over fresh ones. A failure prints its seed; `make sim SEED=…
+SEEDS=1` plays it again, and one that was not known yet is to join tests/simulation/seeds.py."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.simulation.scenarios.storm import Plan, run_storm
+from tests.simulation.seeds import STORM_FAILED, fresh_seeds
 
-SEEDS = range(1, 13)
+FRESH = 12
 SHORT = Plan(seconds=10, pause=(0.1, 0.8))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [*STORM_FAILED, *fresh_seeds(FRESH)])
 def test_nothing_promised_is_broken(seed: int) -> None:
     outcome = run_storm(seed)
     assert not outcome.violations, outcome.report()
     assert outcome.tally.faults.total() >= 20
-    assert outcome.tally.answered >= 200
+    assert outcome.tally.answered >= 50
 
 
 @pytest.mark.parametrize("seed", [101, 102])
