@@ -34,6 +34,7 @@ CLIENTS = (
     Client("boto3", "boto3_client.py", python=("boto3",)),
     Client("aws-cli", "aws_cli.sh", python=("awscli",)),
     Client("lib-dynamodb", "lib_dynamodb.mjs", node=("@aws-sdk/client-dynamodb", "@aws-sdk/lib-dynamodb")),
+    Client("javascript-streams", "streams.mjs", node=("@aws-sdk/client-dynamodb", "@aws-sdk/client-dynamodb-streams")),
     Client("javascript-signer", "signing.mjs", node=("@smithy/signature-v4",)),
     Client("pynamodb", "pynamodb_models.py", python=("pynamodb",)),
     Client("aioboto3", "aioboto3_client.py", python=("aioboto3",)),
