@@ -32,12 +32,14 @@ from tests.simulation.checkers.replicas import all_served, converged, describe, 
 from tests.simulation.checkers.streams import expected_changes, wrong_streams
 from tests.simulation.client import SimulatedClient
 from tests.simulation.faults.between_regions import DEFAULT_WEIGHTS, BetweenRegions
-from tests.simulation.faults.members import KINDS as MOVING
 from tests.simulation.faults.storm import DEFAULT_WEIGHTS as WITHIN
 from tests.simulation.faults.storm import Storm
 from tests.simulation.noticed import noticed_errors
 from tests.simulation.region_cluster import RegionCluster, RegionsNetwork
 from tests.simulation.scenarios.scenario import (
+    MOVED_SECONDS,
+    MOVING,
+    REPAIRED_SECONDS,
     SERVES_AGAIN_SECONDS,
     START_SECONDS,
     Failed,
@@ -48,7 +50,7 @@ from tests.simulation.scenarios.scenario import (
     make_table,
     started,
 )
-from tests.simulation.shape import SEGMENT_BYTES, TRIMMING, Shape
+from tests.simulation.shape import REPLACE_SECONDS, SCRUB_SECONDS, SEGMENT_BYTES, TRIMMING, Shape
 from tests.simulation.simulated_process import current_process
 from tests.simulation.trace import Trace
 from tests.simulation.virtual_loop import run_virtual
@@ -65,9 +67,6 @@ AT_REST_SECONDS = 30.0
 BEFORE_JOINING: Final = 3
 """So many items are there before the table gets its replicas."""
 LOG_BYTES_MAX: Final = 16 << 20
-WITHIN_REGIONS: Final = {
-    kind: weight for kind, weight in WITHIN.items() if kind not in MOVING and not kind.startswith("flipped bit")
-}
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class RegionsPlan:
     seconds: float = 20.0
     clients: int = 3
     think: tuple[float, float] = (0.01, 0.3)
-    within: Mapping[str, float] = field(default_factory=lambda: WITHIN_REGIONS)
+    within: Mapping[str, float] = field(default_factory=lambda: WITHIN)
     pause_within: tuple[float, float] = (0.5, 3.0)
     between: Mapping[str, float] = field(default_factory=lambda: DEFAULT_WEIGHTS)
     pause_between: tuple[float, float] = (0.5, 2.5)
@@ -275,6 +274,9 @@ class _Regions:
     async def _come_to_rest(self) -> None:
         if not await self._until(lambda: all(all_served(cluster) for cluster in self.clusters), SERVES_AGAIN_SECONDS):
             raise Failed(f"{SERVES_AGAIN_SECONDS:g} s after healing not all is served:\n{self._describe()}")
+        for storm in self._storms:
+            for name in sorted(storm.drained):
+                await storm.stop_draining(name)
         await self._until(lambda: not any(self._unlike()), ALIKE_SECONDS, step=0.5)
         if self._indexed:
             await self._until(self._indexes_are_right, SERVES_AGAIN_SECONDS)
@@ -282,8 +284,21 @@ class _Regions:
             for reader in self._readers.values():
                 await reader.drain(20)
         # Last of all: leaders go on to write how far their clocks are while there are tombstones.
+        await self._settled(MOVED_SECONDS if self._moves() else AT_REST_SECONDS, self.clusters)
+        await self._until(lambda: not any(self._unequal()), REPAIRED_SECONDS, step=0.5)
         await self._settled(AT_REST_SECONDS, self.clusters)
         self._ended = asyncio.get_running_loop().time()
+
+    def _moves(self) -> bool:
+        """Whether replicas may have to be made anew elsewhere."""
+        return any(
+            storm.counts[kind] or storm.cluster.shape.replace_after < REPLACE_SECONDS
+            for storm in self._storms
+            for kind in MOVING
+        )
+
+    def _unequal(self) -> Iterator[str]:
+        return (text for cluster in self.clusters for text in unequal_replicas(cluster))
 
     def _indexes_are_right(self) -> bool:
         return all(
@@ -327,9 +342,11 @@ class _Regions:
 
 
 def _shape(random: Random) -> Shape:
-    """A small cluster; half of them trim their logs all the time."""
-    settings: dict[str, Any] = {"log_segment_bytes": SEGMENT_BYTES}
+    """A small cluster; half of them trim their logs all the time, a third have a node more, to which replicas move."""
+    settings: dict[str, Any] = {"scrub_interval": SCRUB_SECONDS, "log_segment_bytes": SEGMENT_BYTES}
     if random.random() < 0.5:
         # A region that dies again and again begins many segments: the bound is for more than the storm's.
         settings |= {**TRIMMING, "log_bytes_max": LOG_BYTES_MAX, "log_keep_seconds": random.choice((0.5, 5.0))}
-    return Shape(partitions=random.choice((1, 2, 3)), settings=settings)
+    zones = random.choice(((1, 1, 1), (1, 1, 1), (1, 2, 1)))
+    replace_after = random.choice((3.0, REPLACE_SECONDS))
+    return Shape(zones, random.choice((1, 2, 3)), replace_after=replace_after, settings=settings)
