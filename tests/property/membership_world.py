@@ -114,6 +114,10 @@ class MembershipWorld(World):
         node.commit_checked = node.epoch_checked = 0
         node.start(new=True)
 
+    def _begin_awaited(self, node: Node) -> None:
+        """Until now the node was taken: a second one opened there would overwrite a disk that nobody lost."""
+        self._begin(node, self.awaited.pop(node.number))
+
     # What goes for good
 
     def _wipe(self, node: Node) -> None:
@@ -122,8 +126,8 @@ class MembershipWorld(World):
         node.member = None
         node.replica = 0
         node.disk = Disk()
-        if successor := self.awaited.pop(node.number, 0):
-            self.after(self.random.uniform(0.1, 1.0), partial(self._begin, node, successor))
+        if node.number in self.awaited:
+            self.after(self.random.uniform(0.1, 1.0), partial(self._begin_awaited, node))
 
     def _drop_someone(self) -> None:
         """An order reaches one that is no member any more, in a membership as new as any that it knows of."""
@@ -158,11 +162,11 @@ class MembershipWorld(World):
         super().storm()
 
     def _sets(self) -> list[tuple[int, ...]]:
-        """Every set of voters that may count, as far as anybody running knows."""
+        """Every set of voters that may count, as far as anybody running knows, or ever knew to be committed."""
         known = [node.member.replica.membership for node in self.nodes.values() if node.member is not None]
         return [
             voters
-            for membership in known
+            for membership in (self.committed_membership, *known)
             if membership.version >= self.committed_membership.version
             for voters in membership.sets()
         ]
