@@ -21,8 +21,23 @@ class Elections(State):
             and not self._hears_leader(now)
             and self._up_to_date(request)
         )
+        if granted:
+            self._yield_to(request, now)
         epoch = request.epoch if granted else self.epoch
         duties.send_at_once.append(VoteReply(self.replica, request.sender, epoch, granted, pre=True))
+
+    def _yield_to(self, request: VoteRequest, now: float) -> None:
+        """Lets a peer that would get its vote try first: if both stood, each would vote for itself, and only a whole
+        election timeout later could either win. Of two that ask at once, the one with the longer log, then the one
+        with the higher id, goes on."""
+        asks = self._ballot is not None
+        own = (self._log.last_epoch, self._log.last_position, self.replica)
+        if asks and own > (request.last_epoch, request.last_position, request.sender):
+            return
+        self._yields_until = now + self._yield_seconds()
+        if asks:
+            self._ballot = None
+            self._stand_at = self._yields_until
 
     def _step_vote_request(self, request: VoteRequest, now: float, duties: Duties) -> None:
         if self._disturbs(request, now):
@@ -73,6 +88,9 @@ class Elections(State):
         """Asks who would vote for this replica. It stays a follower, and what it promised as one still holds."""
         if not self._may_stand():
             self._ballot, self._stand_at = None, now + self._election_timeout()
+            return
+        if now < self._yields_until:
+            self._stand_at = self._yields_until
             return
         if self.role == "candidate":
             self._be_follower(0, now, duties)

@@ -76,6 +76,8 @@ class State:
         self._ballot: Ballot | None = None
         self._leading: Leadership | None = None
         self._stand_at: float | None = now + self._election_timeout()
+        self._yields_until = NEVER
+        """Another one, which it would vote for, has asked around: it has the first try."""
 
     def has_for(self, peer: int) -> bool:
         """Whether `append_for` would return something for this peer."""
@@ -200,3 +202,8 @@ class State:
         """Drawn anew each time; a log replica lets those stand first that could serve."""
         patience = self.timing.election_max if self.log_only else 0.0
         return patience + self._random.uniform(self.timing.election_min, self.timing.election_max)
+
+    def _yield_seconds(self) -> float:
+        """How long another one is let try: much less than it takes until that one would try again."""
+        spread = self.timing.election_max - self.timing.election_min
+        return self._random.uniform(spread / 2, spread)
