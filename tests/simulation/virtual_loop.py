@@ -65,6 +65,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._turns = 0
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._numbers = count()
+        self.task_numbers = count()
         super().__init__(_NoFiles())
         self.set_task_factory(_make_task)  # type: ignore[arg-type]
 
@@ -106,10 +107,24 @@ class VirtualLoop(asyncio.SelectorEventLoop):
                 process.hold(handle)
 
 
+class _NumberedTask(asyncio.Task[T]):
+    """A task whose place in a set depends on when it was made and not on where in memory it is.
+
+    asyncio keeps tasks in sets, and a task group that fails cancels its tasks in their set's order.
+    """
+
+    def __init__(self, work: Coroutine[Any, Any, T], *, loop: VirtualLoop, **options: Any) -> None:
+        self._number = next(loop.task_numbers)
+        super().__init__(work, loop=loop, **options)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
 def _make_task(
-    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T], context: Context | None = None, **options: Any
+    loop: VirtualLoop, work: Coroutine[Any, Any, T], context: Context | None = None, **options: Any
 ) -> asyncio.Task[T]:
-    task = asyncio.Task(work, loop=loop, context=context, **options)
+    task = _NumberedTask(work, loop=loop, context=context, **options)
     process = process_in(context) if context is not None else current_process()
     if process is not None:
         process.adopt(task)
